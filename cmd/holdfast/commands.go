@@ -1,0 +1,8 @@
+package main
+
+import "github.com/spf13/cobra"
+
+// commands are all there are, in the order that help shows them.
+func commands() []*cobra.Command {
+	return []*cobra.Command{configCommand(), versionCommand()}
+}

@@ -1,0 +1,266 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/pelletier/go-toml/v2"
+	"github.com/spf13/pflag"
+)
+
+// Config is everything a start can be told. Flags win over the environment, the environment over the file, the file over
+// the defaults. It is frozen once loaded; packages get their own Options.
+type Config struct {
+	Addr          string   `toml:"addr"`
+	Data          string   `toml:"data"`
+	Services      []string `toml:"services"`
+	AdminKey      string   `toml:"admin-key"`
+	GatewayAddr   string   `toml:"gateway-addr"`
+	SpaceAddr     string   `toml:"space-addr"`
+	DecoyAddr     string   `toml:"decoy-addr"`
+	Lures         string   `toml:"lures"`
+	Database      string   `toml:"database"`
+	Scores        string   `toml:"scores"`
+	MetricsPublic bool     `toml:"metrics-public"`
+	Specs         string   `toml:"specs"`
+	Dev           bool     `toml:"dev-mode"`
+	DevRemote     bool     `toml:"dev-mode-allow-remote"`
+	Workers       int      `toml:"workers"`
+	RateLimit     float64  `toml:"rate-limit-rps"`
+	RateBurst     float64  `toml:"rate-limit-burst"`
+
+	adminKeyGiven bool // an empty key that was given is refused; one that was not is made
+}
+
+// services lists what --services may name and whether this build has it.
+var services = map[string]bool{"decision": true, "gateway": false, "space": false, "decoy": false}
+
+func defaults() Config {
+	return Config{
+		Addr: "127.0.0.1:8787", Data: "./holdfast-data", Services: []string{"decision"},
+		RateLimit: 1000, RateBurst: 2000,
+	}
+}
+
+// setting binds one name to its flag, its environment variables (the first one set wins) and its place in the file.
+type setting struct {
+	name, env, usage string
+	value            func(*Config) any
+}
+
+var settings = []setting{
+	{"addr", "HOLDFAST_ADDR", "main listener: API, console, /metrics, /health", func(c *Config) any { return &c.Addr }},
+	{"data", "HOLDFAST_DATA", "folder of the embedded store", func(c *Config) any { return &c.Data }},
+	{"services", "HOLDFAST_SERVICES", "which services to run, separated by commas", func(c *Config) any { return &c.Services }},
+	{"admin-key", "HOLDFAST_ADMIN_KEY SYNTRA_ADMIN_KEY LYCAN_ADMIN_KEY", "operator key (made at the first start when absent)", func(c *Config) any { return &c.AdminKey }},
+	{"gateway-addr", "HOLDFAST_GATEWAY_ADDR", "listener on which only the gateway API answers", func(c *Config) any { return &c.GatewayAddr }},
+	{"space-addr", "HOLDFAST_SPACE_ADDR", "listener on which only the space API answers", func(c *Config) any { return &c.SpaceAddr }},
+	{"decoy-addr", "HOLDFAST_DECOY_ADDR", "listener on which only the decoy API answers", func(c *Config) any { return &c.DecoyAddr }},
+	{"lures", "HOLDFAST_LURES", "which decoys listen where, e.g. ssh=:2222,http=:8081", func(c *Config) any { return &c.Lures }},
+	{"database", "HOLDFAST_DATABASE", "database server to use instead of the embedded store", func(c *Config) any { return &c.Database }},
+	{"scores", "HOLDFAST_SCORES", "redis://… that several instances share gateway windows through", func(c *Config) any { return &c.Scores }},
+	{"metrics-public", "HOLDFAST_METRICS_PUBLIC SYNTRA_METRICS_PUBLIC", "serve /metrics without a credential", func(c *Config) any { return &c.MetricsPublic }},
+	{"specs", "HOLDFAST_SPECS SYNTRA_SPECS_DIR", "folder of capsule specs to apply at start", func(c *Config) any { return &c.Specs }},
+	{"dev-mode", "", "no authentication and no limiter, on loopback addresses only", func(c *Config) any { return &c.Dev }},
+	{"dev-mode-allow-remote", "", "let --dev-mode listen on any address", func(c *Config) any { return &c.DevRemote }},
+	{"workers", "", "processors to use (0: all)", func(c *Config) any { return &c.Workers }},
+	{"rate-limit-rps", "HOLDFAST_RATE_LIMIT_RPS SYNTRA_RATE_LIMIT_RPS", "requests per second of one credential", func(c *Config) any { return &c.RateLimit }},
+	{"rate-limit-burst", "HOLDFAST_RATE_LIMIT_BURST SYNTRA_RATE_LIMIT_BURST", "requests at once of one credential", func(c *Config) any { return &c.RateBurst }},
+}
+
+// bindFlags adds every setting to flags, and --config and the alias --store beside them.
+func bindFlags(flags *pflag.FlagSet) {
+	shown := defaults()
+	for _, s := range settings {
+		usage := s.usage
+		if s.env != "" {
+			usage += " [" + strings.Fields(s.env)[0] + "]"
+		}
+		switch v := s.value(&shown).(type) {
+		case *string:
+			flags.String(s.name, *v, usage)
+		case *[]string:
+			flags.StringSlice(s.name, *v, usage)
+		case *bool:
+			flags.Bool(s.name, *v, usage)
+		case *int:
+			flags.Int(s.name, *v, usage)
+		case *float64:
+			flags.Float64(s.name, *v, usage)
+		}
+	}
+	flags.String("config", "", "TOML file with the same names [HOLDFAST_CONFIG]")
+	flags.SetNormalizeFunc(storeIsData)
+}
+
+// storeIsData keeps --store working for --data.
+func storeIsData(_ *pflag.FlagSet, name string) pflag.NormalizedName {
+	if name == "store" {
+		name = "data"
+	}
+	return pflag.NormalizedName(name)
+}
+
+// loadConfig reads file, environment and flags, in that order, and checks the result.
+func loadConfig(flags *pflag.FlagSet, env func(string) (string, bool)) (Config, error) {
+	c := defaults()
+	file, _ := flags.GetString("config")
+	if v, ok := env("HOLDFAST_CONFIG"); ok && !flags.Changed("config") {
+		file = v
+	}
+	if file != "" {
+		if err := c.readFile(file); err != nil {
+			return c, err
+		}
+	}
+	for _, s := range settings {
+		for name := range strings.FieldsSeq(s.env) {
+			text, ok := env(name)
+			if !ok {
+				continue
+			}
+			if err := s.set(&c, text); err != nil {
+				return c, fmt.Errorf("%s: %w", name, err)
+			}
+			break
+		}
+		if f := flags.Lookup(s.name); f != nil && f.Changed {
+			text := f.Value.String()
+			if list, ok := f.Value.(pflag.SliceValue); ok {
+				text = strings.Join(list.GetSlice(), ",")
+			}
+			if err := s.set(&c, text); err != nil {
+				return c, fmt.Errorf("--%s: %w", s.name, err)
+			}
+		}
+	}
+	return c, c.Validate()
+}
+
+// set parses text into the setting's place.
+func (s setting) set(c *Config, text string) (err error) {
+	switch v := s.value(c).(type) {
+	case *string:
+		*v = text
+	case *[]string:
+		*v = strings.FieldsFunc(text, func(r rune) bool { return r == ',' || r == ' ' })
+	case *bool:
+		if *v, err = strconv.ParseBool(text); err != nil {
+			return fmt.Errorf("%q is neither true nor false", text)
+		}
+	case *int:
+		if *v, err = strconv.Atoi(text); err != nil {
+			return fmt.Errorf("%q is not a whole number", text)
+		}
+	case *float64:
+		if *v, err = strconv.ParseFloat(text, 64); err != nil {
+			return fmt.Errorf("%q is not a number", text)
+		}
+	}
+	if s.name == "admin-key" {
+		c.adminKeyGiven = true
+	}
+	return nil
+}
+
+// readFile decodes the TOML file strictly: an unknown name fails and is shown with its place.
+func (c *Config) readFile(name string) error {
+	text, err := os.ReadFile(name)
+	if err != nil {
+		return fmt.Errorf("config file: %w", err)
+	}
+	var names map[string]any
+	d := toml.NewDecoder(bytes.NewReader(text)).DisallowUnknownFields()
+	if err := d.Decode(c); err != nil {
+		if strict, ok := errors.AsType[*toml.StrictMissingError](err); ok {
+			return fmt.Errorf("config file %s: unknown name\n%s", name, strict.String())
+		}
+		if at, ok := errors.AsType[*toml.DecodeError](err); ok {
+			line, column := at.Position()
+			return fmt.Errorf("config file %s:%d:%d: %w", name, line, column, err)
+		}
+		return fmt.Errorf("config file %s: %w", name, err)
+	}
+	if err := toml.Unmarshal(text, &names); err == nil {
+		_, c.adminKeyGiven = names["admin-key"]
+	}
+	return nil
+}
+
+// Validate says what cannot be served, in one sentence that names the setting.
+func (c *Config) Validate() error {
+	for _, name := range c.Services {
+		if has, known := services[name]; !known {
+			return fmt.Errorf("services: there is no service %q", name)
+		} else if !has {
+			return fmt.Errorf("services: this build does not have %q; leave it out", name)
+		}
+	}
+	if len(c.Services) == 0 {
+		return errors.New("services: name at least one")
+	}
+	for _, s := range settings {
+		if v, ok := s.value(c).(*string); ok && *v != "" && slices.Contains(unserved, s.name) {
+			return fmt.Errorf("%s: this build does not have the part it configures; leave it out", s.name)
+		}
+	}
+	if c.adminKeyGiven && c.AdminKey == "" {
+		return errors.New("admin-key: an empty key would let everybody in; leave it out and one is made")
+	}
+	if !(c.RateLimit > 0) || !(c.RateBurst > 0) {
+		return errors.New("rate-limit-rps and rate-limit-burst must be greater than 0")
+	}
+	if c.Workers < 0 {
+		return errors.New("workers: must not be negative")
+	}
+	host, _, err := net.SplitHostPort(c.Addr)
+	if err != nil {
+		return fmt.Errorf("addr: %q is not host:port", c.Addr)
+	}
+	if c.DevRemote && !c.Dev {
+		return errors.New("dev-mode-allow-remote: means nothing without dev-mode")
+	}
+	if c.Dev && !c.DevRemote && !loopback(host) {
+		return fmt.Errorf("dev-mode: %s is not a loopback address; say --dev-mode-allow-remote if that is meant", c.Addr)
+	}
+	return nil
+}
+
+// unserved are the settings whose part is not in this build.
+var unserved = []string{"gateway-addr", "space-addr", "decoy-addr", "lures", "database", "scores"}
+
+func loopback(host string) bool {
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}
+
+// shown is the configuration as config check prints it: a key is never shown.
+func (c Config) shown() string {
+	if c.AdminKey != "" {
+		c.AdminKey = "(given)"
+	}
+	c.Data = filepath.Clean(c.Data)
+	var b strings.Builder
+	for _, s := range settings {
+		switch v := s.value(&c).(type) {
+		case *string:
+			fmt.Fprintf(&b, "%-22s = %q\n", s.name, *v)
+		case *[]string:
+			fmt.Fprintf(&b, "%-22s = %q\n", s.name, *v)
+		case *bool:
+			fmt.Fprintf(&b, "%-22s = %v\n", s.name, *v)
+		case *int:
+			fmt.Fprintf(&b, "%-22s = %v\n", s.name, *v)
+		case *float64:
+			fmt.Fprintf(&b, "%-22s = %v\n", s.name, *v)
+		}
+	}
+	return b.String()
+}
