@@ -25,10 +25,11 @@ const (
 	TooLarge                    // 413: more than is accepted at once
 	Exhausted                   // 429: refused by rate or budget; see RetryAfter
 	Unavailable                 // 503: cannot be done now, may work later; see RetryAfter
+	NotAllowed                  // 405: the path exists, the method does not; 404 where a dialect says so
 )
 
 var names = [...]string{"internal", "invalid", "unauthenticated", "forbidden", "not found", "timeout", "conflict",
-	"too large", "exhausted", "unavailable"}
+	"too large", "exhausted", "unavailable", "not allowed"}
 
 // String returns the kind's name in lower case.
 func (k Kind) String() string {

@@ -2,7 +2,9 @@
 // hands it to a wire handler.
 //
 // It refuses by default: the zero Principal is anonymous and covers nothing. Credentials are random and are kept and
-// compared as SHA-256 hashes only.
+// compared as SHA-256 hashes only. It knows no routes and no errors of a wire format: it answers who and whether.
+//
+// It starts no goroutine: whoever calls Keyring.Run gives it one, and stops it through the context.
 package ident
 
 // Kind says how a principal proved who it is.
