@@ -72,13 +72,14 @@ type CatalogView interface {
 	Capsule(id CapsuleID) (CapsuleRow, error)
 }
 
-// CatalogTx changes them. Deletes return how many rows went; audit trails stay.
+// CatalogTx changes them. Deletes return how many rows went: a capsule, a job, a decision, a reward, a snapshot, a
+// publication and a held event count one each. Audit trails stay.
 type CatalogTx interface {
 	SaveJob(JobRow) (created bool, err error)             // keeps an existing row as it is
-	CreateCapsule(row CapsuleRow) (key int64, err error)  // creates the job when missing
+	CreateCapsule(row CapsuleRow) (key int64, err error)  // creates the job when missing; Conflict when it exists
 	SaveCapsule(row CapsuleRow) error                     // spec, program, installed, seed, draws; by Key
 	DeleteCapsule(key int64) (rows int64, err error)      // with its decisions, rewards, snapshots, publications, holds
-	DeleteJob(tenant, job string) (rows int64, err error) // the empty job itself
+	DeleteJob(tenant, job string) (rows int64, err error) // the empty job itself; Conflict while it has capsules
 }
 
 // Batch is one row of the decision log: up to 512 encoded records of one capsule in time order.
@@ -95,8 +96,9 @@ type Span struct{ Since, Until int64 }
 
 // LogView reads decisions and rewards.
 type LogView interface {
-	// Batches calls visit for the batches that overlap span, oldest first (newest first when Newest is set), until it
-	// returns false. The payload is only valid during the call.
+	// Batches calls visit for the batches that overlap span, by ascending FirstMS (by descending LastMS when Newest is
+	// set; ties in the order of arrival, or its reverse), until it returns false. Batches may overlap: uploads come late.
+	// The payload is only valid during the call, and visit may read other things meanwhile, but not call Batches again.
 	Batches(capsule int64, q BatchQuery, visit func(Batch) (more bool, err error)) error
 	// EventTime returns when the client-made id was decided, NotFound when it never was.
 	EventTime(capsule int64, id string) (ms int64, err error)
@@ -122,16 +124,19 @@ type LogTx interface {
 	AppendReward(capsule, purges int64, r Reward) (seq int64, err error)
 	// PurgeLogs removes the decisions and rewards and counts the purge.
 	PurgeLogs(capsule int64) (decisions, rewards int64, err error)
-	// DropBatches removes whole batches that end before ms, or the oldest until at most keepBytes of payload remain
-	// (0: no such bound), with their rewards up to watermark: those a snapshot covers.
+	// DropBatches removes whole batches and the client-made ids and rewards of their decisions.
 	DropBatches(capsule int64, r Retention) (decisions, rewards int64, err error)
 }
 
-// Retention says what DropBatches may remove.
+// Retention says what DropBatches may remove: the batches that end before BeforeMS, and those that end first until at most
+// KeepBytes of payload remain.
 type Retention struct {
-	BeforeMS  int64
-	KeepBytes int64
-	Watermark int64 // rewards after this sequence, and batches that they name, stay
+	BeforeMS  int64 // 0: none goes for its age
+	KeepBytes int64 // 0: no such bound
+	Watermark int64 // a batch that a reward after this sequence names stays: no snapshot covers that reward yet
+	Batches   int   // look at no more than this many of the oldest, so that the writer is not held for long; 0: all
+	// IDs calls visit for the id of every record in a payload. The storage cannot read one itself.
+	IDs func(payload []byte, visit func(id string)) error
 }
 
 // Snapshot is a model as stored.
@@ -162,7 +167,7 @@ type ModelView interface {
 	Publications(capsule int64) ([]Publication, error) // newest first, without Bytes
 }
 
-// ModelTx keeps them. An equal row is not written again.
+// ModelTx keeps them. A row equal to the newest is not written again; NotFound when the capsule is gone.
 type ModelTx interface {
 	SaveSnapshot(s Snapshot, keep int) error       // and drops all but the newest keep
 	SavePublication(p Publication, keep int) error // and drops all but the newest keep
@@ -196,7 +201,7 @@ type HoldView interface {
 	HeldBefore(ms int64) ([]Held, error)
 }
 
-// HoldTx changes deferred events and writes the audit trail.
+// HoldTx changes deferred events (SaveHeld is NotFound when the capsule is gone) and writes the audit trail.
 type HoldTx interface {
 	SaveHeld(Held) error
 	DropHeld(capsule int64, event string) error
