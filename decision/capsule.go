@@ -12,7 +12,9 @@ type RewardResult struct {
 }
 
 // Capsule returns the capsule, loading it first when it is not in memory. It fails with NotFound when there is none.
-func (s *Service) Capsule(ctx context.Context, id CapsuleID) (*Capsule, error) { return &Capsule{}, nil }
+func (s *Service) Capsule(ctx context.Context, id CapsuleID) (*Capsule, error) {
+	return &Capsule{}, nil
+}
 
 // Close commits what is queued and snapshots the models that have learned since their last snapshot.
 func (s *Service) Close(ctx context.Context) error { return nil }
