@@ -1,0 +1,134 @@
+package store
+
+import (
+	"sync/atomic"
+
+	"github.com/ncruces/go-sqlite3/vfs"
+)
+
+// meter counts what really reaches the files of one database: syncs and bytes.
+type meter struct {
+	base  vfs.VFS
+	syncs atomic.Int64
+	bytes atomic.Int64
+}
+
+func newMeter(base vfs.VFS) *meter {
+	if base == nil {
+		base = vfs.Find("")
+	}
+	return &meter{base: base}
+}
+
+func (m *meter) Open(name string, flags vfs.OpenFlag) (vfs.File, vfs.OpenFlag, error) {
+	f, flags, err := m.base.Open(name, flags)
+	return m.wrap(f, err), flags, err
+}
+
+func (m *meter) OpenFilename(name *vfs.Filename, flags vfs.OpenFlag) (vfs.File, vfs.OpenFlag, error) {
+	base, ok := m.base.(vfs.VFSFilename)
+	if !ok {
+		return m.Open(name.String(), flags)
+	}
+	f, flags, err := base.OpenFilename(name, flags)
+	return m.wrap(f, err), flags, err
+}
+
+func (m *meter) Delete(name string, syncDir bool) error { return m.base.Delete(name, syncDir) }
+func (m *meter) Access(name string, flags vfs.AccessFlag) (bool, error) {
+	return m.base.Access(name, flags)
+}
+func (m *meter) FullPathname(name string) (string, error) { return m.base.FullPathname(name) }
+
+func (m *meter) wrap(f vfs.File, err error) vfs.File {
+	if err != nil {
+		return nil
+	}
+	return &meterFile{File: File{f}, meter: m}
+}
+
+type meterFile struct {
+	File
+	meter *meter
+}
+
+func (f *meterFile) WriteAt(p []byte, off int64) (int, error) {
+	n, err := f.File.WriteAt(p, off)
+	f.meter.bytes.Add(int64(n))
+	return n, err
+}
+
+func (f *meterFile) Sync(flags vfs.SyncFlag) error {
+	f.meter.syncs.Add(1)
+	return f.File.Sync(flags)
+}
+
+// File wraps a file of a VFS and passes on what is optional in its interface: without the shared memory there is no
+// write-ahead log between connections. Embed it to count or to fail single operations.
+type File struct{ vfs.File }
+
+// SharedMemory returns the index of the write-ahead log, nil when the file has none.
+func (f File) SharedMemory() vfs.SharedMemory {
+	if in, ok := f.File.(vfs.FileSharedMemory); ok {
+		return in.SharedMemory()
+	}
+	return nil
+}
+
+// MemoryMapper returns the file's memory mapper, nil when it has none.
+func (f File) MemoryMapper() vfs.MemoryMapper {
+	if in, ok := f.File.(vfs.FileMemoryMapper); ok {
+		return in.MemoryMapper()
+	}
+	return nil
+}
+
+// LockState returns the lock that is held.
+func (f File) LockState() vfs.LockLevel {
+	if in, ok := f.File.(vfs.FileLockState); ok {
+		return in.LockState()
+	}
+	return vfs.LOCK_EXCLUSIVE + 1 // "do not know"
+}
+
+// SizeHint says how large the file is about to become.
+func (f File) SizeHint(size int64) error {
+	if in, ok := f.File.(vfs.FileSizeHint); ok {
+		return in.SizeHint(size)
+	}
+	return nil
+}
+
+// HasMoved reports whether the file was renamed or removed since it was opened.
+func (f File) HasMoved() (bool, error) {
+	if in, ok := f.File.(vfs.FileHasMoved); ok {
+		return in.HasMoved()
+	}
+	return false, nil
+}
+
+// PersistWAL reports whether the log stays when the last connection closes.
+func (f File) PersistWAL() bool {
+	in, ok := f.File.(vfs.FilePersistWAL)
+	return ok && in.PersistWAL()
+}
+
+// SetPersistWAL says whether the log stays when the last connection closes.
+func (f File) SetPersistWAL(keep bool) {
+	if in, ok := f.File.(vfs.FilePersistWAL); ok {
+		in.SetPersistWAL(keep)
+	}
+}
+
+// PowersafeOverwrite reports whether overwriting some bytes leaves their neighbours alone in a power cut.
+func (f File) PowersafeOverwrite() bool {
+	in, ok := f.File.(vfs.FilePowersafeOverwrite)
+	return ok && in.PowersafeOverwrite()
+}
+
+// SetPowersafeOverwrite sets it.
+func (f File) SetPowersafeOverwrite(safe bool) {
+	if in, ok := f.File.(vfs.FilePowersafeOverwrite); ok {
+		in.SetPowersafeOverwrite(safe)
+	}
+}
