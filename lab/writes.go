@@ -58,7 +58,6 @@ func (r *run) writes(ctx context.Context, b *budgets) error {
 	return nil
 }
 
-
 // collect makes decisions and returns their ids.
 func (r *run) collect(ctx context.Context, c *child) ([]string, error) {
 	var mu sync.Mutex // guards ids

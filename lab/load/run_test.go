@@ -65,7 +65,7 @@ func TestOpenLoopChargesAStallToEveryoneWhoWaited(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := &pipes{reply: func(n int64) string {
 			if n == 10 {
-				time.Sleep(time.Second) // fake time: the bubble's clock
+				<-time.After(time.Second) // fake time: the bubble's clock
 			}
 			return ok
 		}}
@@ -93,7 +93,7 @@ func TestOpenLoopChargesAStallToEveryoneWhoWaited(t *testing.T) {
 
 func TestClosedLoopOmitsWhatNobodySent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		server := &pipes{reply: func(int64) string { time.Sleep(10 * time.Millisecond); return ok }}
+		server := &pipes{reply: func(int64) string { <-time.After(10 * time.Millisecond); return ok }}
 		result, err := Run(t.Context(), Plan{Dial: server.dial, Workers: 4, Duration: time.Second, Kinds: []string{"get"},
 			Traffic: func(int) Traffic { return get }})
 		if err != nil {

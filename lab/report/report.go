@@ -3,7 +3,7 @@
 //
 // A Document is plain data: tables of numbers with units, charts and findings. Every rendering is made from the same
 // values, so no two can disagree; a value that does not exist is NaN and is shown as a dash, null or an empty cell, never
-// as 0. The package refuses to know what a scenario is, loads nothing from a network, and records no host name or path.
+// as 0. The package refuses to know what a scenario is, loads nothing from a network, and records no host name.
 //
 // Goroutines: NewScreen on a terminal starts one that draws; Close waits for it.
 package report
