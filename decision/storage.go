@@ -100,7 +100,7 @@ type LogView interface {
 	// set; ties in the order of arrival, or its reverse), until it returns false. Batches may overlap: uploads come late.
 	// The payload is only valid during the call, and visit may read other things meanwhile, but not call Batches again.
 	Batches(capsule int64, q BatchQuery, visit func(Batch) (more bool, err error)) error
-	// EventTime returns when the client-made id was decided, NotFound when it never was.
+	// EventTime returns a moment that the batch with the client-made id covers, NotFound when there is none.
 	EventTime(capsule int64, id string) (ms int64, err error)
 	// EventIDs calls visit for every client-made id of the capsule, to warm the filter.
 	EventIDs(capsule int64, visit func(id string)) error

@@ -1,0 +1,71 @@
+package decisions
+
+import (
+	"holdfast/decision"
+	"holdfast/store"
+)
+
+const (
+	// The number comes from the tally, so that it goes on after an erase. Only the key may be there already: any other
+	// conflict is an error.
+	insertReward = `INSERT INTO rewards (capsule, seq, time_ms, decision, key, value, normalized, learned, detail)
+		SELECT capsule, last_seq + 1, ?, ?, ?, ?, ?, ?, ? FROM tallies WHERE capsule = ? AND purges = ?
+		ON CONFLICT (capsule, key) DO NOTHING RETURNING seq`
+	countReward   = `UPDATE tallies SET last_seq = ?, rewards = rewards + 1 WHERE capsule = ?`
+	selectPurges  = `SELECT 1 FROM tallies WHERE capsule = ? AND purges = ?`
+	rewardColumns = `SELECT seq, time_ms, decision, key, value, normalized, learned, detail FROM rewards `
+	rewardsOf     = rewardColumns + `WHERE capsule = ? AND key = ? AND decision = ? UNION ALL ` +
+		rewardColumns + `WHERE capsule = ? AND decision = ? AND key <> decision ORDER BY seq`
+	rewardsAfter = rewardColumns + `WHERE capsule = ? AND seq > ? ORDER BY seq`
+)
+
+// AppendReward stores r under the capsule's next sequence number unless its key is there already.
+func (t tx) AppendReward(capsule, purges int64, r decision.Reward) (seq int64, err error) {
+	row := t.q.Stmt(insertReward).Int(r.TimeMS).Text(r.DecisionID).Text(r.Key).Float(r.Value).Float(r.Normalized).Bool(r.Learned).
+		RawText(r.Detail).Int(capsule).Int(purges)
+	for row.Next() { // to the end, which is where the statement is done
+		seq = row.IntAt(0)
+	}
+	if err := row.Err(); err != nil {
+		return 0, err
+	}
+	if seq != 0 {
+		_, err = t.q.Stmt(countReward).Int(seq).Int(capsule).Exec()
+		return seq, err
+	}
+	there, err := t.q.Stmt(selectPurges).Int(capsule).Int(purges).One(func(*store.Stmt) {})
+	if err == nil && !there {
+		return 0, gone("AppendReward")
+	}
+	return 0, err
+}
+
+// RewardsOf returns the rewards of one decision by ascending sequence.
+func (v view) RewardsOf(capsule int64, id string) (found []decision.Reward, err error) {
+	rows := v.q.Stmt(rewardsOf).Int(capsule).Text(id).Text(id).Int(capsule).Text(id)
+	for rows.Next() {
+		found = append(found, reward(rows))
+	}
+	return found, rows.Err()
+}
+
+// Rewards visits the rewards after a sequence number.
+func (v view) Rewards(capsule, after int64, visit func(decision.Reward) (bool, error)) error {
+	rows := v.q.Stmt(rewardsAfter).Int(capsule).Int(after)
+	for rows.Next() {
+		if more, err := visit(reward(rows)); err != nil || !more {
+			if closed := rows.Close(); err == nil {
+				err = closed
+			}
+			return err
+		}
+	}
+	return rows.Err()
+}
+
+func reward(row *store.Stmt) decision.Reward {
+	return decision.Reward{
+		Seq: row.IntAt(0), TimeMS: row.IntAt(1), DecisionID: row.TextAt(2), Key: row.TextAt(3), Value: row.FloatAt(4),
+		Normalized: row.FloatAt(5), Learned: row.BoolAt(6), Detail: bytesAt(row, 7),
+	}
+}
