@@ -52,7 +52,7 @@ type Options struct {
 	Checkpoint int           // pages in the log that trigger a checkpoint; default 1,000 (4 MB)
 	ReadOnly   bool          // open an existing file without a writer and without changing it
 	Log        *slog.Logger  // default: discard
-	OnFatal    func(error)   // called once, on the writer's goroutine, after a final error
+	OnFatal    func(error)   // called once, on the writer's goroutine, after a final error; must not block or call Close
 	// Files replaces the operating system's files, to count or to fail them; nil for the real ones.
 	Files vfs.VFS
 	// Free replaces the question how many bytes the disk has left; nil for the real one.
@@ -113,6 +113,7 @@ type DB struct {
 	depth   atomic.Int64  // accepted and not yet settled
 	failed  atomic.Pointer[fault.Error]
 	full    atomic.Bool // the floor was reached; asked again by the next caller
+	once    sync.Once   // closes a store without a writer
 }
 
 // entry is a job in the queue and the way back to its caller.
@@ -253,11 +254,18 @@ func (db *DB) Read(ctx context.Context, fn func(snap *Snapshot) error) error {
 
 // Close refuses further work, writes what was accepted, checkpoints and closes the file. When ctx ends before the queue
 // is written, Close returns fault.Unavailable at once and the writer goes on in the background until it is done. Close
-// may be called more than once. Reads must have ended.
+// may be called more than once. It waits for the reads that are running.
 func (db *DB) Close(ctx context.Context) error {
 	db.mu.Lock()
 	db.closed = true
 	db.mu.Unlock()
+	if db.opts.ReadOnly {
+		db.once.Do(func() {
+			db.readers.close()
+			db.release()
+			close(db.stopped)
+		})
+	}
 	select {
 	case db.wake <- struct{}{}:
 	default:
