@@ -198,7 +198,7 @@ func (c *conn) statement(text string) (*Stmt, error) {
 	if raw == nil || strings.TrimSpace(tail) != "" {
 		return nil, errors.Join(fault.New("store", fault.Internal, "not exactly one statement"), raw.Close())
 	}
-	fresh := &Stmt{conn: c, raw: raw, busy: true, extra: s != nil}
+	fresh := &Stmt{conn: c, raw: raw, params: raw.BindCount(), busy: true, extra: s != nil}
 	if s == nil {
 		c.stmts[text] = fresh
 	}

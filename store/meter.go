@@ -1,6 +1,7 @@
 package store
 
 import (
+	"errors"
 	"sync/atomic"
 
 	"github.com/ncruces/go-sqlite3/vfs"
@@ -22,7 +23,7 @@ func newMeter(base vfs.VFS) *meter {
 
 func (m *meter) Open(name string, flags vfs.OpenFlag) (vfs.File, vfs.OpenFlag, error) {
 	f, flags, err := m.base.Open(name, flags)
-	return m.wrap(f, err), flags, err
+	return m.wrap(f, flags, err), flags, err
 }
 
 func (m *meter) OpenFilename(name *vfs.Filename, flags vfs.OpenFlag) (vfs.File, vfs.OpenFlag, error) {
@@ -31,7 +32,7 @@ func (m *meter) OpenFilename(name *vfs.Filename, flags vfs.OpenFlag) (vfs.File, 
 		return m.Open(name.String(), flags)
 	}
 	f, flags, err := base.OpenFilename(name, flags)
-	return m.wrap(f, err), flags, err
+	return m.wrap(f, flags, err), flags, err
 }
 
 func (m *meter) Delete(name string, syncDir bool) error { return m.base.Delete(name, syncDir) }
@@ -40,11 +41,15 @@ func (m *meter) Access(name string, flags vfs.AccessFlag) (bool, error) {
 }
 func (m *meter) FullPathname(name string) (string, error) { return m.base.FullPathname(name) }
 
-func (m *meter) wrap(f vfs.File, err error) vfs.File {
+func (m *meter) wrap(f vfs.File, flags vfs.OpenFlag, err error) vfs.File {
 	if err != nil {
 		return nil
 	}
-	return &meterFile{File: File{f}, meter: m}
+	out := &meterFile{File: File{f}, meter: m}
+	if flags&vfs.OPEN_WAL != 0 {
+		return &logFile{meterFile: out}
+	}
+	return out
 }
 
 type meterFile struct {
@@ -61,6 +66,77 @@ func (f *meterFile) WriteAt(p []byte, off int64) (int, error) {
 func (f *meterFile) Sync(flags vfs.SyncFlag) error {
 	f.meter.syncs.Add(1)
 	return f.File.Sync(flags)
+}
+
+// logBuffer is how much of the log is held back for one write, in bytes.
+const logBuffer = 256 << 10
+
+// logFile is the write-ahead log. SQLite writes it as a run of frames, a 24-byte header and a page, each of the two with a
+// system call of its own; at 64 callers that was a quarter of the writer's processor time. logFile joins neighbouring writes and passes them on
+// before anything could miss them: before the sync, a read, a truncation, a look at the size, and closing. Nobody else
+// reads a frame earlier: a frame is entered in the shared index only after the sync of its transaction, and the writer's
+// own look at a page it has spilled goes through ReadAt here. A write that fails then is reported by that next operation
+// with its own code, so a full disk is still told from a failed sync.
+type logFile struct {
+	*meterFile
+	pending []byte
+	start   int64 // where pending begins in the file
+}
+
+func (f *logFile) WriteAt(p []byte, off int64) (int, error) {
+	if len(f.pending) > 0 && (off != f.start+int64(len(f.pending)) || len(f.pending)+len(p) > logBuffer) {
+		if err := f.flush(); err != nil {
+			return 0, err
+		}
+	}
+	if len(f.pending) == 0 {
+		f.start = off
+	}
+	f.pending = append(f.pending, p...)
+	return len(p), nil
+}
+
+// flush passes the held-back bytes on. After an error they are gone: SQLite undoes the transaction they belong to and
+// writes the same place again.
+func (f *logFile) flush() error {
+	if len(f.pending) == 0 {
+		return nil
+	}
+	_, err := f.meterFile.WriteAt(f.pending, f.start)
+	f.pending = f.pending[:0]
+	return err
+}
+
+func (f *logFile) ReadAt(p []byte, off int64) (int, error) {
+	if err := f.flush(); err != nil {
+		return 0, err
+	}
+	return f.meterFile.ReadAt(p, off)
+}
+
+func (f *logFile) Sync(flags vfs.SyncFlag) error {
+	if err := f.flush(); err != nil {
+		return err
+	}
+	return f.meterFile.Sync(flags)
+}
+
+func (f *logFile) Truncate(size int64) error {
+	if err := f.flush(); err != nil {
+		return err
+	}
+	return f.meterFile.Truncate(size)
+}
+
+func (f *logFile) Size() (int64, error) {
+	if err := f.flush(); err != nil {
+		return 0, err
+	}
+	return f.meterFile.Size()
+}
+
+func (f *logFile) Close() error {
+	return errors.Join(f.flush(), f.meterFile.Close())
 }
 
 // File wraps a file of a VFS and passes on what is optional in its interface: without the shared memory there is no

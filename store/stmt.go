@@ -169,9 +169,17 @@ func (s *Stmt) Null() *Stmt {
 	return s
 }
 
+// complete reports whether the statement can run: a parameter that is not bound would keep its value of the last run.
+func (s *Stmt) complete() bool {
+	if s.err == nil && !s.dead && s.param != s.params {
+		s.fail(fault.New("store", fault.Internal, "%d of %d parameters are bound", s.param, s.params))
+	}
+	return s.err == nil && !s.dead
+}
+
 // Exec runs the statement to its end, gives it back and returns how many rows it changed.
 func (s *Stmt) Exec() (changed int64, err error) {
-	if s.err == nil && !s.dead {
+	if s.complete() {
 		if err := s.raw.Exec(); err != nil {
 			s.fail(s.conn.note(err))
 		} else {
@@ -184,7 +192,7 @@ func (s *Stmt) Exec() (changed int64, err error) {
 // Again runs the statement to its end and leaves it ready to be bound anew from its first parameter, for many rows with
 // one look-up of the text.
 func (s *Stmt) Again() error {
-	if s.err == nil && !s.dead {
+	if s.complete() {
 		s.param = 0
 		if err := s.raw.Exec(); err != nil {
 			s.fail(s.conn.note(err))
@@ -196,10 +204,11 @@ func (s *Stmt) Again() error {
 // Next moves to the next row and returns false after the last one or on an error. After false the statement has been
 // given back and Err tells which it was.
 func (s *Stmt) Next() bool {
-	if s.err != nil || s.dead || !s.busy {
+	if !s.busy || !s.active && !s.complete() {
 		return false
 	}
-	if s.raw.Step() {
+	s.active = true
+	if s.err == nil && s.raw.Step() {
 		return true
 	}
 	if err := s.raw.Err(); err != nil {
@@ -225,7 +234,7 @@ func (s *Stmt) giveBack() {
 	if s.dead || !s.busy {
 		return
 	}
-	s.busy, s.err, s.param = false, nil, 0
+	s.busy, s.active, s.err, s.param = false, false, nil, 0
 	if s.extra {
 		s.dead = true
 		_ = s.raw.Close() // repeats the error of the last run

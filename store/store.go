@@ -236,6 +236,9 @@ func (db *DB) Ready() error {
 // Depth returns how many jobs are accepted and not yet settled.
 func (db *DB) Depth() int { return int(db.depth.Load()) }
 
+// Dialect returns the words of SQL that this database wants.
+func (db *DB) Dialect() Dialect { return SQLite() }
+
 // Path returns the database file's path as it was given to Open.
 func (db *DB) Path() string { return db.opts.Path }
 

@@ -4,43 +4,38 @@ import (
 	"context"
 	"path/filepath"
 	"testing"
-	"testing/fstest"
 
 	"holdfast/store"
+	"holdfast/store/storetest"
 )
 
-func schema() fstest.MapFS {
-	return fstest.MapFS{"001_items.sql": {Data: []byte("-- +goose Up\nCREATE TABLE items (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, body BLOB) STRICT;\n")}}
+func TestMain(m *testing.M) { storetest.Main(m, map[string]func([]string) error{}) }
+
+func TestConform(t *testing.T) { storetest.Conform(t, opener()) }
+
+// opener opens the store of one test, in a folder that belongs to it.
+func opener() storetest.Opener {
+	folders := map[testing.TB]string{}
+	return func(tb testing.TB, o store.Options) *store.DB {
+		tb.Helper()
+		if folders[tb] == "" {
+			folders[tb] = tb.TempDir()
+		}
+		o.Path = filepath.Join(folders[tb], "items.db")
+		return openStore(tb, o)
+	}
 }
 
-func TestSmoke(t *testing.T) {
-	db, err := store.Open(t.Context(), store.Options{Path: filepath.Join(t.TempDir(), "a.db"), Migrations: schema()})
+// openStore opens the store and closes it when the test ends.
+func openStore(tb testing.TB, o store.Options) *store.DB {
+	tb.Helper()
+	db, err := store.Open(tb.Context(), o)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
-	for i := range 5 {
-		err = db.Write(t.Context(), store.Job{Run: func(tx *store.Tx) error {
-			_, err := tx.Stmt("INSERT INTO items (name, body) VALUES (?, ?)").Text(string(rune('a' + i))).Blob([]byte{1, 2}).Exec()
-			return err
-		}})
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	n := 0
-	err = db.Read(t.Context(), func(s *store.Snapshot) error {
-		rows := s.Query("SELECT id, name, body FROM items ORDER BY id")
-		for rows.Next() {
-			n++
-			t.Log(rows.IntAt(0), rows.TextAt(1), rows.RawAt(2))
-		}
-		return rows.Err()
+	tb.Cleanup(func() {
+		// Tests that close it themselves, or break it, look at the error themselves.
+		_ = db.Close(context.Background())
 	})
-	if err != nil || n != 5 {
-		t.Fatal(n, err)
-	}
-	t.Logf("%+v", db.Stats())
-	if err := db.Close(context.Background()); err != nil {
-		t.Fatal(err)
-	}
+	return db
 }

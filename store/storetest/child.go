@@ -1,0 +1,112 @@
+package storetest
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"testing"
+
+	"go.uber.org/goleak"
+)
+
+// childEnv names, in a child's environment, the function it runs instead of the tests.
+const childEnv = "HOLDFAST_STORETEST_CHILD"
+
+// Main is a package's TestMain: in a child process it runs the named function and exits, otherwise it runs the tests and
+// fails when one of them left a goroutine behind.
+func Main(m *testing.M, children map[string]func(args []string) error) {
+	name := os.Getenv(childEnv)
+	if name == "" {
+		goleak.VerifyTestMain(m)
+		return
+	}
+	run, ok := children[name]
+	if !ok {
+		fmt.Fprintf(os.Stderr, "no child %q\n", name)
+		os.Exit(2)
+	}
+	if err := run(os.Args[1:]); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	os.Exit(0)
+}
+
+// Child is another process that runs one function of this test binary.
+type Child struct {
+	cmd   *exec.Cmd
+	out   *io.PipeReader
+	lines chan string
+	done  chan error
+}
+
+// Start runs the child function name with args. What it prints on standard output is read line by line. The child is
+// killed when the test ends.
+func Start(tb testing.TB, name string, args ...string) *Child {
+	tb.Helper()
+	exe, err := os.Executable()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	cmd := exec.Command(exe, args...)
+	cmd.Env = append(os.Environ(), childEnv+"="+name)
+	cmd.Stderr = os.Stderr
+	out, in := io.Pipe()
+	cmd.Stdout = in
+	if err := cmd.Start(); err != nil {
+		tb.Fatal(err)
+	}
+	c := &Child{cmd: cmd, out: out, lines: make(chan string), done: make(chan error, 1)}
+	go func() {
+		defer close(c.lines)
+		scanner := bufio.NewScanner(out)
+		for scanner.Scan() {
+			c.lines <- scanner.Text()
+		}
+	}()
+	go func() {
+		err := cmd.Wait()
+		in.Close()
+		c.done <- err
+	}()
+	tb.Cleanup(func() { c.Kill() })
+	return c
+}
+
+// Lines reads the next n lines; fewer mean that the child has ended.
+func (c *Child) Lines(n int) []string {
+	var got []string
+	for range n {
+		line, ok := <-c.lines
+		if !ok {
+			break
+		}
+		got = append(got, line)
+	}
+	return got
+}
+
+// Kill ends the child at once, as kill -9 does, and returns the lines that were not read yet. A line is complete or not
+// returned: a child is to write each with one call.
+func (c *Child) Kill() []string {
+	_ = c.cmd.Process.Kill() // it may have ended by itself
+	return c.rest()
+}
+
+// Wait lets the child end by itself and returns the lines that were not read yet and how it ended.
+func (c *Child) Wait() ([]string, error) {
+	lines := c.rest()
+	err := <-c.done
+	c.done <- err
+	return lines, err
+}
+
+func (c *Child) rest() []string {
+	var got []string
+	for line := range c.lines {
+		got = append(got, line)
+	}
+	return got
+}
