@@ -55,13 +55,15 @@ func (s *session) Query(sql string, args ...any) *Stmt {
 // makes the rest do nothing and is returned by Exec, Err and Close. A statement that is not closed is given back when
 // the job or the read ends.
 type Stmt struct {
-	conn  *conn
-	raw   *sqlite3.Stmt
-	err   error
-	param int
-	busy  bool
-	extra bool // a second copy of a text already in use; closed when given back
-	dead  bool // never prepared
+	conn   *conn
+	raw    *sqlite3.Stmt
+	err    error
+	param  int // bound since the statement was handed out or run
+	params int // in the text
+	busy   bool
+	active bool // stepped and not yet at its end
+	extra  bool // a second copy of a text already in use; closed when given back
+	dead   bool // never prepared, or closed
 }
 
 // Bind binds args in order; see Tx.Exec for the types.

@@ -34,8 +34,8 @@ const (
 	countItems = "SELECT count(*) FROM items"
 )
 
-// errOwn is an error that only a job of the suite returns.
-var errOwn = errors.New("the job's own error")
+// errJob is an error that only a job of the suite returns.
+var errJob = errors.New("the job's own error")
 
 // Conform runs the suite. Every engine passes all of it.
 func Conform(t *testing.T, open Opener) {
@@ -181,12 +181,12 @@ func testFailureAlone(t *testing.T, open Opener) {
 	db := open(t, store.Options{Migrations: Items()})
 	failing := put(2, "b")
 	insert := failing.Run
-	failing.Run = func(tx *store.Tx) error { return errors.Join(insert(tx), errOwn) }
+	failing.Run = func(tx *store.Tx) error { return errors.Join(insert(tx), errJob) }
 	got := inOneBatch(t, db, put(1, "a"), failing, put(3, "c"))
 	if got[0] != nil || got[2] != nil {
 		t.Errorf("the neighbours were told %v and %v", got[0], got[2])
 	}
-	if !errors.Is(got[1], errOwn) {
+	if !errors.Is(got[1], errJob) {
 		t.Errorf("the failing job was told %v", got[1])
 	}
 	wantIDs(t, db, 1, 3)
@@ -267,11 +267,11 @@ func testApplied(t *testing.T, open Opener) {
 		id := int64(i)
 		jobs[i] = put(id, fmt.Sprint(id))
 		if i%5 == 3 {
-			jobs[i].Run = func(*store.Tx) error { return errOwn }
+			jobs[i].Run = func(*store.Tx) error { return errJob }
 		}
 		jobs[i].Applied = func(err error) {
 			order = append(order, id)
-			if failed := id%5 == 3; failed != errors.Is(err, errOwn) {
+			if failed := id%5 == 3; failed != errors.Is(err, errJob) {
 				t.Errorf("job %d was applied with %v", id, err)
 			}
 		}
@@ -355,8 +355,8 @@ func testReadCannotWrite(t *testing.T, open Opener) {
 		t.Error("a read wrote")
 	}
 	wantIDs(t, db)
-	err = db.Read(t.Context(), func(*store.Snapshot) error { return errOwn })
-	if !errors.Is(err, errOwn) {
+	err = db.Read(t.Context(), func(*store.Snapshot) error { return errJob })
+	if !errors.Is(err, errJob) {
 		t.Errorf("the read's own error came back as %v", err)
 	}
 }
