@@ -101,7 +101,13 @@ func (c *Cursor) RawKey() []byte {
 }
 
 // Key reads a member's name and its colon and returns the name decoded. The bytes are valid until the next Key.
-func (c *Cursor) Key() []byte { return Text(&c.scratch, c.RawKey()) }
+func (c *Cursor) Key() []byte {
+	raw := c.RawKey()
+	if body, ok := inner(raw); ok && nextMark(body, 0) == len(body) {
+		return body
+	}
+	return Text(&c.scratch, raw)
+}
 
 // Skip reads the value that comes next, of any kind, and returns its text without surrounding white space.
 func (c *Cursor) Skip() []byte {
@@ -120,34 +126,31 @@ func (c *Cursor) Skip() []byte {
 
 // stringEnd returns the position after the string that starts at pos.
 func stringEnd(data []byte, pos int) int {
-	for pos++; pos < len(data); {
-		switch data[pos] {
-		case '"':
+	for pos = nextMark(data, pos+1); pos < len(data); pos = nextMark(data, pos+2) {
+		if data[pos] == '"' {
 			return pos + 1
-		case '\\':
-			pos += 2
-		default:
-			pos++
 		}
 	}
 	return len(data)
 }
 
+// structural are the bytes outside strings at which containerEnd has something to do.
+var structural = [256]int8{'"': 2, '{': 1, '[': 1, '}': -1, ']': -1}
+
 // containerEnd returns the position after the object or array that starts at pos.
 func containerEnd(data []byte, pos int) int {
 	for depth := 0; pos < len(data); {
-		switch data[pos] {
-		case '"':
+		step := structural[data[pos]]
+		if step == 2 {
 			pos = stringEnd(data, pos)
 			continue
-		case '{', '[':
-			depth++
-		case '}', ']':
-			if depth--; depth == 0 {
-				return pos + 1
-			}
 		}
 		pos++
+		if step != 0 {
+			if depth += int(step); depth == 0 {
+				return pos
+			}
+		}
 	}
 	return len(data)
 }

@@ -305,6 +305,11 @@ func FuzzAppendString(f *testing.F) {
 
 const smallBody = `{"context":{"plan":"pro","basket":63.5,"device":{"os":"ios"}},"excludedActions":["standard"],"eventId":"cart-9917"}`
 
+// largeBody has ten context features and three request actions with two features each.
+const largeBody = `{"context":{"plan":"pro","basket":63.5,"items":4,"country":"NL","returning":true,"hour":17,"device":"ios","age":341,` +
+	`"channel":"search","score":0.82},"actions":[{"id":"express","features":{"fee":4.9,"days":1}},{"id":"standard","features":` +
+	`{"fee":1.9,"days":3}},{"id":"pickup","features":{"fee":0,"days":2}}],"eventId":"cart-9917-0001"}`
+
 var sink int
 
 func TestAllocations(t *testing.T) {
@@ -335,21 +340,29 @@ func walkAll(body []byte) (n int) {
 }
 
 func BenchmarkValidate(b *testing.B) {
-	body := []byte(smallBody)
-	b.SetBytes(int64(len(body)))
-	b.ReportAllocs()
-	for b.Loop() {
-		if Validate(body, 64) != nil {
-			b.Fail()
-		}
+	for name, text := range map[string]string{"small": smallBody, "large": largeBody} {
+		b.Run(name, func(b *testing.B) {
+			body := []byte(text)
+			b.SetBytes(int64(len(body)))
+			b.ReportAllocs()
+			for b.Loop() {
+				if Validate(body, 64) != nil {
+					b.Fail()
+				}
+			}
+		})
 	}
 }
 
 func BenchmarkWalk(b *testing.B) {
-	body := []byte(smallBody)
-	b.ReportAllocs()
-	for b.Loop() {
-		sink += walkAll(body)
+	for name, text := range map[string]string{"small": smallBody, "large": largeBody} {
+		b.Run(name, func(b *testing.B) {
+			body := []byte(text)
+			b.ReportAllocs()
+			for b.Loop() {
+				sink += walkAll(body)
+			}
+		})
 	}
 }
 

@@ -7,17 +7,21 @@ import (
 	"unicode/utf8"
 )
 
+// The eight bytes of a word are looked at together: subtracting one from each byte carries into the high bit of those that
+// were zero. A borrow can make false hits, but only above a true one, so that the lowest hit is always right.
+const (
+	ones  = 0x0101010101010101
+	highs = 0x8080808080808080
+)
+
 // plainRun returns the position of the first byte from i on that a string may not hold as it is or that needs a look:
 // a quote, a backslash, a control character or a byte beyond ASCII. It reads eight bytes at a time.
 func plainRun(data []byte, i int) int {
-	const ones, highs = 0x0101010101010101, 0x8080808080808080
 	for ; i+8 <= len(data); i += 8 {
 		w := binary.LittleEndian.Uint64(data[i:])
 		quote, slash := w^(ones*'"'), w^(ones*'\\')
-		// The lowest set bit is exact; higher ones may be false after a borrow, which is why only the lowest counts.
 		found := (w | (w - ones*0x20) | (quote - ones) | (slash - ones)) & highs
 		if found != 0 {
-			// A borrow can only start at a byte that is itself a hit, so the first hit is never a false one.
 			return i + bits.TrailingZeros64(found)/8
 		}
 	}
@@ -27,6 +31,20 @@ func plainRun(data []byte, i int) int {
 		}
 	}
 	return i
+}
+
+// nextMark returns the position of the first quote or backslash from i on, len(data) when there is none.
+func nextMark(data []byte, i int) int {
+	for ; i+8 <= len(data); i += 8 {
+		w := binary.LittleEndian.Uint64(data[i:])
+		quote, slash := w^(ones*'"'), w^(ones*'\\')
+		if found := ((quote-ones)&^quote | (slash-ones)&^slash) & highs; found != 0 {
+			return i + bits.TrailingZeros64(found)/8
+		}
+	}
+	for ; i < len(data) && data[i] != '"' && data[i] != '\\'; i++ {
+	}
+	return min(i, len(data))
 }
 
 // escapeLen returns the length of the escape at the start of b, both halves of a surrogate pair included, or 0 when it
@@ -146,10 +164,8 @@ func Plain(raw []byte) (body []byte, ok bool) {
 	if !ok {
 		return nil, false
 	}
-	for _, c := range body {
-		if c == '\\' {
-			return nil, false
-		}
+	if nextMark(body, 0) < len(body) {
+		return nil, false
 	}
 	return body, true
 }
