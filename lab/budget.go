@@ -19,22 +19,30 @@ type BudgetOptions struct {
 	Blocks  int           // ABBA blocks per comparison; 0 means 6
 	Segment time.Duration // one of a block's four measurements; 0 means 2 s
 	Only    []string      // parts to run, see Parts; nil means all
+	timing  timing
+}
+
+// timing is the plan of the parts that are not comparisons.
+type timing struct {
+	steps   []int         // connections, doubling from the number of processors of a small machine upwards
+	passes  int           // over the steps, up and down in turn
+	each    time.Duration // per step
+	limiter time.Duration
+	collect time.Duration // at most, to make decisions to reward
+	ids     uint64        // at most
+	reward  time.Duration // rewards alone
+	mixed   time.Duration // rewards beside decides, twice
+}
+
+func usualTiming() timing {
+	return timing{steps: []int{2, 4, 8, 16, 32, 64}, passes: 4, each: 2 * time.Second, limiter: 10 * time.Second,
+		collect: 12 * time.Second, ids: 300_000, reward: 5 * time.Second, mixed: 5 * time.Second}
 }
 
 // Parts are the names of the budget's parts, in the order they run.
 func Parts() []string {
 	return []string{"small", "wide", "event", "governed", "writes", "connections", "limiter"}
 }
-
-// connectionSteps double from the number of processors of a small machine upwards.
-var connectionSteps = []int{2, 4, 8, 16, 32, 64}
-
-// The plan of the parts that are not comparisons.
-const (
-	connectionPasses = 4
-	connectionEach   = 2 * time.Second
-	limiterFor       = 10 * time.Second
-)
 
 // Budget measures the decision service against its budgets: throughput and processor time as ratios to a bare net/http
 // handler that reads the same body and answers a constant of the same size, in counterbalanced blocks of the same run;
@@ -49,23 +57,35 @@ func Budget(ctx context.Context, o Options, plan BudgetOptions) error {
 	if plan.Only == nil {
 		plan.Only = Parts()
 	}
+	if plan.timing.steps == nil {
+		plan.timing = usualTiming()
+	}
+	if plan.Blocks < 1 || plan.Segment < 0 {
+		return fault.New("lab.Budget", fault.Invalid, "%d blocks of %v segments: both must be above 0", plan.Blocks, plan.Segment)
+	}
 	total := time.Duration(0)
 	for _, part := range plan.Only {
-		switch {
-		case !slices.Contains(Parts(), part):
+		if !slices.Contains(Parts(), part) {
 			return fault.New("lab.Budget", fault.Invalid, "unknown part %q; there are %s", part, strings.Join(Parts(), ", "))
-		case part == "writes":
-			total += collectFor + rewardFor + 2*mixedFor
-		case part == "connections":
-			total += time.Duration(connectionPasses*len(connectionSteps)) * connectionEach
-		case part == "limiter":
-			total += limiterFor
-		default:
-			total += time.Duration(4*plan.Blocks+2) * plan.Segment
 		}
+		total += plan.takes(part)
 	}
 	r := start(o, "Holdfast lab: budgets of the decision service", total)
 	return r.conclude(r.budget(ctx, plan))
+}
+
+// takes is the time a part's measurements are planned to take.
+func (plan BudgetOptions) takes(part string) time.Duration {
+	t := plan.timing
+	switch part {
+	case "writes":
+		return t.collect + t.reward + 2*t.mixed
+	case "connections":
+		return time.Duration(t.passes*len(t.steps)) * t.each
+	case "limiter":
+		return t.limiter
+	}
+	return time.Duration(4*plan.Blocks+2) * plan.Segment
 }
 
 // budgets collects the results.
@@ -128,9 +148,11 @@ func (r *run) parts(ctx context.Context, b *budgets) error {
 			err = r.connections(ctx, b)
 		case "limiter":
 			var m *measured
-			if m, _, err = r.limited(ctx, limiterFor); err == nil {
+			if m, _, err = r.limited(ctx, b.plan.timing.limiter); err == nil {
 				r.note("limiter", m)
-				b.row("accepted in 10 s of saturating load", "12,000 ± 1 %", one(float64(m.Total().Class(load.Accepted))), grade(admittedWell(m)))
+				b.row(fmt.Sprintf("accepted in %.1f s of saturating load", m.Elapsed.Seconds()),
+					fmt.Sprintf("%.0f ± 1 %%", defaultLimit.Rate*m.Elapsed.Seconds()+defaultLimit.Burst),
+					one(float64(m.Total().Class(load.Accepted))), grade(admittedWell(m)))
 			}
 		}
 		if err != nil {
@@ -157,7 +179,7 @@ func grade(met bool) report.Grade {
 	return report.Missed
 }
 
-// row adds a budget and its finding.
+// row adds a budget, what was measured, and whether that is good enough.
 func (b *budgets) row(budget, goal string, v stats.Interval, g report.Grade) {
 	b.table.Add(budget, goal, v.Estimate, v.Lower, v.Upper, g.String())
 }
@@ -244,15 +266,16 @@ func (r *run) connections(ctx context.Context, b *budgets) error {
 	if _, err := smallSubject.create(ctx, b.server.control()); err != nil {
 		return err
 	}
+	t := b.plan.timing
 	rates := map[int][]float64{}
-	for pass := range connectionPasses {
-		steps := slices.Clone(connectionSteps)
+	for pass := range t.passes {
+		steps := slices.Clone(t.steps)
 		if pass%2 == 1 {
 			slices.Reverse(steps)
 		}
 		for _, n := range steps {
-			r.step("connections: %d, pass %d of %d", n, pass+1, connectionPasses)
-			m, err := r.measure(ctx, b.server, smallSubject.cell(n, connectionEach))
+			r.step("connections: %d, pass %d of %d", n, pass+1, t.passes)
+			m, err := r.measure(ctx, b.server, smallSubject.cell(n, t.each))
 			if err != nil {
 				return err
 			}
@@ -262,12 +285,12 @@ func (r *run) connections(ctx context.Context, b *budgets) error {
 	}
 	worst, where := math.Inf(1), ""
 	series := report.Series{Name: "decides/s"}
-	for i, n := range connectionSteps {
+	for i, n := range t.steps {
 		v := stats.Bootstrap(rates[n])
 		series.Points = append(series.Points, report.Point{X: float64(n), Y: v.Estimate, Lower: v.Lower, Upper: v.Upper})
 		if i > 0 {
-			if change := v.Estimate / stats.Median(rates[connectionSteps[i-1]]); change < worst {
-				worst, where = change, fmt.Sprintf("%d to %d", connectionSteps[i-1], n)
+			if change := v.Estimate / stats.Median(rates[t.steps[i-1]]); change < worst {
+				worst, where = change, fmt.Sprintf("%d to %d", t.steps[i-1], n)
 			}
 		}
 	}

@@ -8,23 +8,22 @@ import (
 	"holdfast/lab/report"
 )
 
-// The plan of quick: it is done within half a minute.
-const (
-	quickCalibration = 2 * time.Second
-	quickStep        = 4 * time.Second
-	quickLimited     = 5 * time.Second
-)
+// quickPlan is how long each part of quick takes.
+type quickPlan struct {
+	steps                      []int // connections
+	calibration, each, limited time.Duration
+}
 
 // Quick answers "how fast is it here, and what is the bottleneck?" in half a minute, on a throwaway store: it finds out
 // what the client can do at best against a server that does nothing, climbs three steps with the limiter raised, and
 // shows the limiter's default at work.
 func Quick(ctx context.Context, o Options) error {
-	ladder := []int{1, 8, 64}
-	r := start(o, "Holdfast lab: quick", time.Duration(len(ladder))*(quickCalibration+quickStep)+quickLimited)
-	return r.conclude(r.quick(ctx, ladder))
+	plan := quickPlan{steps: []int{1, 8, 64}, calibration: 2 * time.Second, each: 4 * time.Second, limited: 5 * time.Second}
+	r := start(o, "Holdfast lab: quick", time.Duration(len(plan.steps))*(plan.calibration+plan.each)+plan.limited)
+	return r.conclude(r.quick(ctx, plan))
 }
 
-func (r *run) quick(ctx context.Context, ladder []int) error {
+func (r *run) quick(ctx context.Context, plan quickPlan) error {
 	r.step("start: a server on a throwaway store")
 	raised, err := r.serve(ctx, raisedLimit)
 	if err != nil {
@@ -35,16 +34,16 @@ func (r *run) quick(ctx context.Context, ladder []int) error {
 	if err != nil {
 		return err
 	}
-	ceilings, err := r.calibrate(ctx, size, ladder, quickCalibration)
+	ceilings, err := r.calibrate(ctx, size, plan.steps, plan.calibration)
 	if err != nil {
 		return err
 	}
 	table := cells("Steps (shadow decides on the six-node bench capsule, every decision logged)")
 	best := &measured{}
 	var bestVerdict verdict
-	for _, connections := range ladder {
+	for _, connections := range plan.steps {
 		r.step("ladder: %d connections", connections)
-		one := benchSubject.cell(connections, quickStep)
+		one := benchSubject.cell(connections, plan.each)
 		m, err := r.measure(ctx, raised, one)
 		if err != nil {
 			return err
@@ -56,7 +55,7 @@ func (r *run) quick(ctx context.Context, ladder []int) error {
 			best, bestVerdict = m, v
 		}
 	}
-	limited, one, err := r.limited(ctx, quickLimited)
+	limited, one, err := r.limited(ctx, plan.limited)
 	if err != nil {
 		return err
 	}

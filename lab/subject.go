@@ -43,8 +43,8 @@ var (
 	smallSubject = subject{name: "small body", capsule: "small", setUp: "PUT /spec", content: threeActions,
 		decide: "/decide", body: `{"context":{"plan":"pro","basket":63.5}}`}
 	wideSubject = subject{name: "350-byte body", capsule: "wide", setUp: "PUT /spec", content: threeActions,
-		decide: "/decide", body: `{"context":{"plan":"pro","region":"eu-west","device":"ios","age":34,"basket":63.5,"items":4,"visits":12,` +
-			`"hour":14,"member":true,"score":0.82},"actions":[{"id":"express","features":{"fee":4.9,"days":1}},` +
+		decide: "/decide", body: `{"context":{"plan":"premium","region":"eu-west","device":"ios","age":34,"basket":63.5,"itemsInBasket":4,"visitsThisMonth":12,` +
+			`"hourOfDay":14,"loyaltyMember":true,"engagementScore":0.82},"actions":[{"id":"express","features":{"fee":4.9,"days":1}},` +
 			`{"id":"standard","features":{"fee":1.9,"days":3}},{"id":"pickup-point","features":{"fee":0.5,"days":2}}]}`}
 	eventSubject = subject{name: "fresh eventId", capsule: "event", setUp: "PUT /spec", content: threeActions,
 		decide: "/decide", body: `{"context":{"plan":"pro","basket":63.5},"eventId":"{event}"}`}

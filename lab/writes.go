@@ -16,14 +16,10 @@ import (
 	"holdfast/lab/report"
 )
 
-// The plan of writes.
+// The load of writes.
 const (
-	collectFor = 12 * time.Second // at most: decisions to reward
-	collectIDs = 300_000
-	rewardFor  = 5 * time.Second
-	mixedFor   = 5 * time.Second
-	callers    = 64
-	calmRate   = 2000 // decides per second beside the rewards, open loop
+	callers  = 64   // that write rewards
+	calmRate = 2000 // decides per second beside the rewards, open loop
 )
 
 // rewardSubject has decisions to reward; every decision is rewarded once.
@@ -36,13 +32,13 @@ func (r *run) writes(ctx context.Context, b *budgets) error {
 		return err
 	}
 	r.step("writes: collecting decisions to reward")
-	ids, err := r.collect(ctx, b.server)
+	ids, err := r.collect(ctx, b)
 	if err != nil {
 		return err
 	}
 	next := &atomic.Uint64{}
 	r.step("writes: rewards from %d callers", callers)
-	m, err := r.measure(ctx, b.server, rewardCell(ids, next, 0))
+	m, err := r.measure(ctx, b.server, rewardCell(ids, next, b.plan.timing.reward))
 	if err != nil {
 		return err
 	}
@@ -59,18 +55,18 @@ func (r *run) writes(ctx context.Context, b *budgets) error {
 }
 
 // collect makes decisions and returns their ids.
-func (r *run) collect(ctx context.Context, c *child) ([]string, error) {
+func (r *run) collect(ctx context.Context, b *budgets) ([]string, error) {
 	var mu sync.Mutex // guards ids
-	ids := make([]string, 0, collectIDs)
+	ids := make([]string, 0, b.plan.timing.ids)
 	number := &atomic.Uint64{}
-	one := rewardSubject.cell(8, collectFor)
+	one := rewardSubject.cell(8, b.plan.timing.collect)
 	one.traffic = func(t load.Target) func(int) load.Traffic {
 		whole := rewardSubject.traffic(t)(0)
 		request, _ := whole.Next()
 		return func(int) load.Traffic {
 			return &load.Fill{Number: number,
 				Make: func(dst []byte, n uint64) []byte {
-					if n >= collectIDs {
+					if n >= b.plan.timing.ids {
 						return nil
 					}
 					return append(dst, request...)
@@ -84,7 +80,7 @@ func (r *run) collect(ctx context.Context, c *child) ([]string, error) {
 				}}
 		}
 	}
-	m, err := r.measure(ctx, c, one)
+	m, err := r.measure(ctx, b.server, one)
 	if err != nil {
 		return nil, err
 	}
@@ -112,10 +108,10 @@ func decisionID(body []byte) string {
 	return string(id)
 }
 
-// rewardCell rewards decisions that were not rewarded yet, until there are none; rate 0 is as fast as the callers can.
-func rewardCell(ids []string, next *atomic.Uint64, rate float64) cell {
+// rewardCell rewards decisions that were not rewarded yet, until there are none, as fast as the callers can.
+func rewardCell(ids []string, next *atomic.Uint64, d time.Duration) cell {
 	line := "POST " + capsulePath(rewardSubject.capsule) + "/reward"
-	return cell{connections: callers, duration: rewardFor, rate: rate, kinds: []string{"reward"},
+	return cell{connections: callers, duration: d, kinds: []string{"reward"},
 		traffic: func(t load.Target) func(int) load.Traffic {
 			return func(int) load.Traffic {
 				var body []byte
@@ -140,14 +136,15 @@ type mix struct {
 
 // beside measures decides while rewards are written.
 func (r *run) beside(ctx context.Context, b *budgets, x mix) error {
-	decides := rewardSubject.cell(8, mixedFor)
+	d := b.plan.timing.mixed
+	decides := rewardSubject.cell(8, d)
 	decides.rate = x.decides
-	rewards := rewardCell(x.ids, x.next, x.rewards)
-	rewards.duration = mixedFor
+	rewards := rewardCell(x.ids, x.next, d)
+	rewards.rate = x.rewards
 	r.step("mixed: decides beside %.0f rewards/s", x.rewards)
 	var decided, rewarded *load.Result
 	m, err := r.watch(ctx, b.server, func(key string) (*load.Result, error) {
-		r.done += mixedFor
+		r.done += d
 		both, ctx := errgroup.WithContext(ctx)
 		both.Go(func() (err error) { decided, err = load.Run(ctx, decides.plan(b.server.target(key))); return err })
 		both.Go(func() (err error) { rewarded, err = load.Run(ctx, rewards.plan(b.server.target(key))); return err })

@@ -34,7 +34,7 @@ func Terminal(out *os.File) bool {
 	return err != nil || !os.SameFile(info, null)
 }
 
-// Plain writes one line per step, and at most one per ten seconds while the label's first word stays the same.
+// Plain writes one line per step, and at most one per ten seconds while the label stays the same up to its colon.
 type Plain struct {
 	mu   sync.Mutex // guards all below
 	out  io.Writer
@@ -47,7 +47,7 @@ var _ Screen = (*Plain)(nil)
 // NewPlain returns a screen for logs and pipes.
 func NewPlain(out io.Writer) *Plain { return &Plain{out: out} }
 
-// Step prints the label when it begins with another word than the last one, or when ten seconds have passed.
+// Step prints the label when it differs before its colon from the last one, or when ten seconds have passed.
 func (p *Plain) Step(label string, share float64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
