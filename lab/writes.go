@@ -4,12 +4,11 @@ import (
 	"bytes"
 	"context"
 	"encoding/json/jsontext"
+	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"golang.org/x/sync/errgroup"
 
 	"holdfast/fault"
 	"holdfast/lab/load"
@@ -145,10 +144,12 @@ func (r *run) beside(ctx context.Context, b *budgets, x mix) error {
 	var decided, rewarded *load.Result
 	m, err := r.watch(ctx, b.server, func(key string) (*load.Result, error) {
 		r.done += d
-		both, ctx := errgroup.WithContext(ctx)
-		both.Go(func() (err error) { decided, err = load.Run(ctx, decides.plan(b.server.target(key))); return err })
-		both.Go(func() (err error) { rewarded, err = load.Run(ctx, rewards.plan(b.server.target(key))); return err })
-		if err := both.Wait(); err != nil {
+		var both sync.WaitGroup
+		var failed [2]error
+		both.Go(func() { decided, failed[0] = load.Run(ctx, decides.plan(b.server.target(key))) })
+		both.Go(func() { rewarded, failed[1] = load.Run(ctx, rewards.plan(b.server.target(key))) })
+		both.Wait()
+		if err := errors.Join(failed[:]...); err != nil {
 			return nil, err
 		}
 		return &load.Result{Begin: decided.Begin, Elapsed: max(decided.Elapsed, rewarded.Elapsed),
