@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -233,7 +234,7 @@ func (c *conn) takeBroken() error {
 }
 
 func (c *conn) close() error {
-	for s := range c.raw.Stmts() {
+	for _, s := range slices.Collect(c.raw.Stmts()) { // collected first: closing one changes the sequence
 		_ = s.Close() // repeats the error of the statement's last run
 	}
 	return c.raw.Close()
@@ -294,13 +295,14 @@ func (p *pool) take(ctx context.Context) (*conn, error) {
 func (p *pool) put(c *conn) { p.idle <- c }
 
 // close waits for the connections that are lent and closes them all. It must be called once.
-func (p *pool) close() {
+func (p *pool) close() (err error) {
 	close(p.gone)
 	for range cap(p.all) {
 		select {
 		case <-p.all:
 		case c := <-p.idle:
-			_ = c.close() // it only read
+			err = errors.Join(err, c.close())
 		}
 	}
+	return err
 }

@@ -114,6 +114,8 @@ type DB struct {
 	failed  atomic.Pointer[fault.Error]
 	full    atomic.Bool // the floor was reached; asked again by the next caller
 	once    sync.Once   // closes a store without a writer
+
+	closeErr error // how closing went; read after stopped is closed
 }
 
 // entry is a job in the queue and the way back to its caller.
@@ -264,7 +266,7 @@ func (db *DB) Close(ctx context.Context) error {
 	db.mu.Unlock()
 	if db.opts.ReadOnly {
 		db.once.Do(func() {
-			db.readers.close()
+			db.closeErr = db.readers.close()
 			db.release()
 			close(db.stopped)
 		})
@@ -278,7 +280,10 @@ func (db *DB) Close(ctx context.Context) error {
 	case <-ctx.Done():
 		return fault.Wrap("store.Close", fault.Unavailable, ctx.Err(), "the queue was not written in time")
 	}
-	return db.Err()
+	if err := db.Err(); err != nil {
+		return err
+	}
+	return db.closeErr
 }
 
 func unavailable(msg string, after time.Duration) *fault.Error {

@@ -9,7 +9,9 @@ import (
 	"holdfast/store/storetest"
 )
 
-func TestMain(m *testing.M) { storetest.Main(m, map[string]func([]string) error{}) }
+func TestMain(m *testing.M) {
+	storetest.Main(m, map[string]func([]string) error{"load": loadChild, "hold": holdChild})
+}
 
 func TestConform(t *testing.T) { storetest.Conform(t, opener()) }
 

@@ -284,14 +284,14 @@ func (w *writer) checkpoint() {
 // close leaves the file checkpointed, unless the store has failed: then nothing touches the disk again.
 func (w *writer) close() {
 	w.timer.Stop()
-	w.db.readers.close()
+	err := w.db.readers.close()
 	if w.db.failed.Load() == nil {
-		if err := w.conn.checkpointTruncate(); err != nil && diskKind(err) == diskBroken {
-			_ = w.db.fail(err)
+		if ckpt := w.conn.checkpointTruncate(); diskKind(ckpt) == diskBroken {
+			_ = w.db.fail(ckpt)
 		}
 	}
-	if err := w.conn.close(); err != nil {
-		w.db.opts.Log.Error("store: close", "err", err, "path", w.db.opts.Path)
+	if err = errors.Join(err, w.conn.close()); err != nil {
+		w.db.closeErr = fault.Wrap("store.Close", fault.Internal, err, "the database could not be closed")
 	}
 	w.db.release()
 }
