@@ -150,7 +150,7 @@ func backupDatabase(ctx context.Context, from, to string) (err error) {
 
 // checkCopy proves that the copy is a sound database before it is called a backup.
 func checkCopy(ctx context.Context, name string) error {
-	findings, err := checkDatabase(ctx, name)
+	findings, err := checkDatabase(ctx, name, modeSealed)
 	if err != nil {
 		return err
 	}

@@ -70,7 +70,7 @@ func (r *Report) checkFile(ctx context.Context, path, name string) error {
 	if info, err := os.Stat(full); err == nil {
 		file.Bytes = info.Size()
 	}
-	findings, err := checkDatabase(ctx, full)
+	findings, err := checkDatabase(ctx, full, modeInspect)
 	if err != nil {
 		if ctx.Err() != nil {
 			return fault.Wrap("store.Check", fault.Unavailable, ctx.Err(), "the check was given up")
@@ -87,11 +87,11 @@ func (r *Report) checkFile(ctx context.Context, path, name string) error {
 }
 
 // checkDatabase returns what SQLite itself finds wrong with the file.
-func checkDatabase(ctx context.Context, name string) (findings []string, err error) {
+func checkDatabase(ctx context.Context, name string, mode connMode) (findings []string, err error) {
 	if _, err := headerFormat(name); err != nil {
 		return []string{err.Error()}, nil
 	}
-	c, err := openConn(ctx, name, "", modeInspect)
+	c, err := openConn(ctx, name, "", mode)
 	if err != nil {
 		return nil, err
 	}

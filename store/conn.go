@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/url"
@@ -43,6 +44,7 @@ const (
 	modeWrite   connMode = iota // the writer's
 	modeRead                    // may share the log's index, refuses to change the database
 	modeInspect                 // the file is opened read-only
+	modeSealed                  // a finished copy that nobody writes: opened without a lock and without files beside it
 )
 
 // openConn opens the file with the pragmas every connection of its mode has.
@@ -51,10 +53,14 @@ func openConn(ctx context.Context, path, vfsName string, mode connMode) (*conn, 
 	switch mode {
 	case modeWrite:
 		flags |= sqlite3.OPEN_CREATE
-	case modeInspect:
+	case modeInspect, modeSealed:
 		flags = sqlite3.OPEN_READONLY | sqlite3.OPEN_URI
 	}
-	raw, err := sqlite3.OpenFlags(uri(path, vfsName), flags)
+	address := uri(path, vfsName)
+	if mode == modeSealed {
+		address += "&immutable=1"
+	}
+	raw, err := sqlite3.OpenFlags(address, flags)
 	if err != nil {
 		return nil, openError(err)
 	}
@@ -240,12 +246,9 @@ func (c *conn) close() error {
 	return c.raw.Close()
 }
 
+// uri returns the file's address; parameters can be added to it with &.
 func uri(path, vfsName string) string {
-	u := url.URL{Scheme: "file", Opaque: (&url.URL{Path: path}).EscapedPath()}
-	if vfsName != "" {
-		u.RawQuery = "vfs=" + url.QueryEscape(vfsName)
-	}
-	return u.String()
+	return "file:" + (&url.URL{Path: path}).EscapedPath() + "?vfs=" + url.QueryEscape(cmp.Or(vfsName, "os"))
 }
 
 // pool lends read connections, opened on first use.

@@ -66,13 +66,27 @@ func (d *Dir) Path() string { return d.path }
 // File returns the path of the file name in the folder.
 func (d *Dir) File(name string) string { return filepath.Join(d.path, name) }
 
-// Close removes the pid file and gives the lock back. The databases must have been closed.
+// Close removes the pid file and gives the lock back. The databases must have been closed. A pid file that names another
+// process is left: the folder was replaced by a forced restore and has a new server.
 func (d *Dir) Close() error {
-	err := os.Remove(d.File(pidName))
-	if errors.Is(err, fs.ErrNotExist) {
-		err = nil
+	var err error
+	if readPid(d.path) == os.Getpid() {
+		err = os.Remove(d.File(pidName))
 	}
 	return errors.Join(err, d.lock.Close())
+}
+
+// readPid returns the pid in the folder's pid file, 0 when there is none.
+func readPid(path string) int {
+	text, err := os.ReadFile(filepath.Join(path, pidName))
+	if err != nil {
+		return 0
+	}
+	pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
+	if err != nil {
+		return 0
+	}
+	return pid
 }
 
 // AdminKey returns the operator's key. The first call on a new folder makes one of 130 random bits, keeps it with mode
@@ -109,9 +123,7 @@ func Holder(path string) (pid int, held bool, err error) {
 	if _, err := os.Stat(path); err != nil {
 		return 0, false, fault.Wrap("store.Holder", fault.NotFound, err, "there is no store at "+path)
 	}
-	if text, err := os.ReadFile(filepath.Join(path, pidName)); err == nil {
-		pid, _ = strconv.Atoi(strings.TrimSpace(string(text))) // 0 for anything else
-	}
+	pid = readPid(path)
 	f, err := os.Open(filepath.Join(path, lockName))
 	if errors.Is(err, fs.ErrNotExist) {
 		return pid, false, nil
