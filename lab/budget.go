@@ -222,12 +222,12 @@ func (r *run) compare(ctx context.Context, b *budgets, c comparison) error {
 		}
 		found = append(found, m)
 	}
-	b.compared(c, found)
+	r.compared(b, c, found)
 	return nil
 }
 
 // compared adds what the blocks of one subject say.
-func (b *budgets) compared(c comparison, found []*measured) {
+func (r *run) compared(b *budgets, c comparison, found []*measured) {
 	var rates, costs []float64
 	for _, m := range found {
 		answers := m.Total().Class(load.Accepted)
@@ -249,6 +249,7 @@ func (b *budgets) compared(c comparison, found []*measured) {
 	}
 	b.ratios.Series = append(b.ratios.Series, series)
 	rate, cost := stats.Bootstrap(rateRatios), stats.Bootstrap(costRatios)
+	r.screen.Line(fmt.Sprintf("%s: throughput %.3f and CPU %.2f of the bare handler's", c.name, rate.Estimate, cost.Estimate))
 	goal, g := "none", report.Note
 	if c.rate > 0 {
 		goal, g = fmt.Sprintf("≥ %.2f", c.rate), grade(rate.Estimate >= c.rate)

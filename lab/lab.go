@@ -16,11 +16,11 @@ package lab
 import (
 	"context"
 	"fmt"
-	"io"
 	"os"
 	"time"
 
 	"holdfast/fault"
+	"holdfast/lab/load"
 	"holdfast/lab/report"
 )
 
@@ -62,10 +62,23 @@ func (r *run) step(format string, args ...any) {
 	r.screen.Step(fmt.Sprintf(format, args...), min(1, float64(r.done)/float64(r.total)))
 }
 
+// tell leaves a line about a measurement that is done.
+func (r *run) tell(label string, m *measured) {
+	all := m.Total()
+	times := all.Times(load.Accepted)
+	r.screen.Line(fmt.Sprintf("%s: %.0f accepted/s, p50 %.2f ms, p99 %.2f ms, %d refused", label, m.perSecond(all.Class(load.Accepted)),
+		report.Milliseconds(times.Quantile(load.FromIntended, 0.5)), report.Milliseconds(times.Quantile(load.FromIntended, 0.99)),
+		all.Class(load.Refused)))
+}
+
 // finish prints and saves the report. A broken promise is an error; a missed goal is not.
-func (r *run) finish(out io.Writer) error {
+func (r *run) finish() error {
 	r.screen.Close()
-	if err := r.doc.WriteText(out); err != nil {
+	write := r.doc.WriteText
+	if report.Terminal(r.Out) {
+		write = r.doc.WriteColor
+	}
+	if err := write(r.Out); err != nil {
 		return fault.Wrap("lab.Report", fault.Internal, err, "cannot print the report")
 	}
 	if err := r.doc.Save(r.Files); err != nil {
@@ -83,7 +96,7 @@ func (r *run) conclude(err error) error {
 		r.screen.Close()
 		return err
 	}
-	return r.finish(r.Out)
+	return r.finish()
 }
 
 // pause waits, unless ctx is done first.

@@ -94,9 +94,11 @@ func (r *run) climb(ctx context.Context, plan LadderOptions, name string, limit 
 			if err != nil {
 				return err
 			}
+			where := fmt.Sprintf("%s limiter, %s, %d connections", name, shape, connections)
 			addCell(&found.cells, name, one, m, judge(m, ceiling))
 			addRefusals(&found.refused, name, one, m)
-			r.note(fmt.Sprintf("%s limiter, %s, %d connections", name, shape, connections), m)
+			r.note(where, m)
+			r.tell(where, m)
 			accepted := m.Total().Times(load.Accepted)
 			rate.Points = append(rate.Points, report.Point{X: float64(connections), Y: m.perSecond(m.Total().Class(load.Accepted))})
 			slowest.Points = append(slowest.Points, report.Point{X: float64(connections),

@@ -2,6 +2,7 @@ package lab
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"holdfast/lab/load"
@@ -51,6 +52,7 @@ func (r *run) quick(ctx context.Context, plan quickPlan) error {
 		v := judge(m, ceilings[connections])
 		addCell(&table, "raised", one, m, v)
 		r.note("raised limiter", m)
+		r.tell(fmt.Sprintf("raised limiter, %d connections", connections), m)
 		if best.Result == nil || m.perSecond(m.Total().Class(load.Accepted)) > best.perSecond(best.Total().Class(load.Accepted)) {
 			best, bestVerdict = m, v
 		}
@@ -59,6 +61,7 @@ func (r *run) quick(ctx context.Context, plan quickPlan) error {
 	if err != nil {
 		return err
 	}
+	r.tell(fmt.Sprintf("default limiter, %d connections", one.connections), limited)
 	addCell(&table, "default", one, limited, judge(limited, ceilings[one.connections]))
 	r.note("default limiter", limited)
 	r.doc.Tables = append(r.doc.Tables, table)

@@ -10,6 +10,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -67,6 +68,18 @@ missed  slow
 `
 	if diff := cmp.Diff(want, b.String()); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
+	}
+}
+
+func TestColorIsTheSameTextPainted(t *testing.T) {
+	t.Parallel()
+	var plain, color strings.Builder
+	if err := errors.Join(example().WriteText(&plain), example().WriteColor(&color)); err != nil {
+		t.Fatal(err)
+	}
+	escape := regexp.MustCompile("\x1b\\[[0-9;]*m")
+	if color.String() == plain.String() || escape.ReplaceAllString(color.String(), "") != plain.String() {
+		t.Errorf("painted text differs by more than paint:\n%q", color.String())
 	}
 }
 

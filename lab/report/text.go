@@ -7,11 +7,29 @@ import (
 	"math"
 	"strings"
 	"unicode/utf8"
+
+	"charm.land/lipgloss/v2"
 )
 
-// WriteText writes the document for a terminal or a log: tables, a sparkline per series, the findings last, where the eye
-// ends up.
+// WriteText writes the document for a log or a file: tables, a sparkline per series, the findings last, where the eye ends
+// up.
 func (d *Document) WriteText(w io.Writer) error {
+	return d.write(w, func(_ Grade, word string) string { return word })
+}
+
+// WriteColor writes the same for a terminal, with the findings' grades in colour.
+func (d *Document) WriteColor(w io.Writer) error {
+	colors := map[Grade]string{Met: "42", Missed: "214", Broken: "203"}
+	return d.write(w, func(g Grade, word string) string {
+		style := lipgloss.NewStyle().Bold(g > Note)
+		if c, is := colors[g]; is {
+			style = style.Foreground(lipgloss.Color(c))
+		}
+		return style.Render(word)
+	})
+}
+
+func (d *Document) write(w io.Writer, paint func(Grade, string) string) error {
 	out := bufio.NewWriter(w)
 	fmt.Fprintf(out, "\n%s\n%s\n", d.Title, d.Machine)
 	for i := range d.Tables {
@@ -22,7 +40,7 @@ func (d *Document) WriteText(w io.Writer) error {
 	}
 	fmt.Fprintln(out)
 	for _, f := range d.Findings {
-		fmt.Fprintf(out, "%-7s %s\n", f.Grade, f.Text)
+		fmt.Fprintf(out, "%s %s\n", paint(f.Grade, fmt.Sprintf("%-7s", f.Grade)), f.Text)
 	}
 	return out.Flush()
 }
