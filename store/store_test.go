@@ -2,15 +2,21 @@ package store_test
 
 import (
 	"context"
+	"os"
 	"path/filepath"
 	"testing"
+
+	"go.uber.org/goleak"
 
 	"holdfast/store"
 	"holdfast/store/storetest"
 )
 
 func TestMain(m *testing.M) {
-	storetest.Main(m, map[string]func([]string) error{"load": loadChild, "hold": holdChild})
+	if code, child := storetest.RunChild(map[string]func([]string) error{"load": loadChild, "hold": holdChild}); child {
+		os.Exit(code)
+	}
+	goleak.VerifyTestMain(m)
 }
 
 func TestConform(t *testing.T) { storetest.Conform(t, opener()) }

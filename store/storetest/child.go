@@ -7,31 +7,28 @@ import (
 	"os"
 	"os/exec"
 	"testing"
-
-	"go.uber.org/goleak"
 )
 
 // childEnv names, in a child's environment, the function it runs instead of the tests.
 const childEnv = "HOLDFAST_STORETEST_CHILD"
 
-// Main is a package's TestMain: in a child process it runs the named function and exits, otherwise it runs the tests and
-// fails when one of them left a goroutine behind.
-func Main(m *testing.M, children map[string]func(args []string) error) {
+// RunChild is the first thing a package's TestMain calls: in a child process it runs the function the child was started
+// for and reports child and the code to exit with; in the test process it does nothing.
+func RunChild(children map[string]func(args []string) error) (code int, child bool) {
 	name := os.Getenv(childEnv)
 	if name == "" {
-		goleak.VerifyTestMain(m)
-		return
+		return 0, false
 	}
 	run, ok := children[name]
 	if !ok {
 		fmt.Fprintf(os.Stderr, "no child %q\n", name)
-		os.Exit(2)
+		return 2, true
 	}
 	if err := run(os.Args[1:]); err != nil {
 		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
+		return 1, true
 	}
-	os.Exit(0)
+	return 0, true
 }
 
 // Child is another process that runs one function of this test binary.
