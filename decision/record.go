@@ -93,7 +93,8 @@ type draft struct {
 	chosen   int // position in eligible
 	seed     uint64
 	reason   string
-	digest   *[32]byte
+	digest   [32]byte
+	charge   int64 // what it counts in the queue
 }
 
 // frame is what the records of one engine share, encoded once.

@@ -81,6 +81,8 @@ type Request struct {
 	EventID  string            // client-made id, empty when absent
 	Durable  bool              // wait for the synced commit
 	Digest   [sha256.Size]byte // SHA-256 of the raw body; compared when EventID repeats
+	// RequestID names the request in the audit event of a graph that fails.
+	RequestID string
 }
 
 // Ranked is one eligible action with the probability it was drawn with.
