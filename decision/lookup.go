@@ -65,7 +65,7 @@ func findStored(v View, capsule int64, id string) (Decision, error) {
 	return findAt(v, capsule, id, ms)
 }
 
-// findAt looks an id up among the batches of one millisecond.
+// findAt looks an id up among the batches that cover a moment.
 func findAt(v View, capsule int64, id string, ms int64) (d Decision, err error) {
 	found := false
 	err = v.Batches(capsule, BatchQuery{Span: Span{Since: ms, Until: ms + 1}}, func(b Batch) (bool, error) {
@@ -82,7 +82,7 @@ func findAt(v View, capsule int64, id string, ms int64) (d Decision, err error) 
 			if err != nil {
 				return false, err
 			}
-			if h.ms == ms && h.is(id) {
+			if h.is(id) {
 				d, err = decodeRecord(h, it.frame)
 				found = err == nil
 				return false, err
