@@ -185,4 +185,3 @@ func TestRestartReplays(t *testing.T) {
 		t.Fatal("the model after a restart differs")
 	}
 }
-
