@@ -111,6 +111,19 @@ func missing(id CapsuleID) error {
 // Spec is the stored text of the spec; it must not be changed.
 func (c *Capsule) Spec() []byte { return c.engine.Load().spec.Text }
 
+// Mode is the mode in force.
+func (c *Capsule) Mode() Mode { return c.engine.Load().spec.Mode }
+
+// Options are the ids of the actions that the spec declares, or else the graph, in order.
+func (c *Capsule) Options() []string {
+	actions := c.engine.Load().actions
+	ids := make([]string, len(actions))
+	for i := range actions {
+		ids[i] = actions[i].ID
+	}
+	return ids
+}
+
 // Version is the number of rewards the model has learned from.
 func (c *Capsule) Version() uint64 { return c.engine.Load().model.Updates() }
 

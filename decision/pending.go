@@ -36,12 +36,6 @@ type Promotion struct {
 	Report   *Report
 }
 
-// Mode is the mode in force.
-func (c *Capsule) Mode() Mode { return Learner }
-
-// Options are the ids of the actions that the spec, or else the graph, declares, in order.
-func (c *Capsule) Options() []string { return nil }
-
 // Model describes the model in force.
 func (c *Capsule) Model(ctx context.Context) (ModelInfo, error) { return ModelInfo{}, errPending }
 

@@ -65,6 +65,7 @@ func (a *API) decide(d *decideCall, r *http.Request, c *ident.Call, read func(*d
 	}
 	start := time.Now()
 	d.body.req.Durable = d.body.req.Durable || governed
+	d.body.req.RequestID = c.RequestID
 	if d.capsule, err = a.service.Capsule(r.Context(), id); err != nil {
 		return err
 	}

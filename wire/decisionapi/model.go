@@ -1,25 +1,23 @@
 package decisionapi
 
 import (
-	"encoding/json/jsontext"
+	"encoding/base64"
 	"net/http"
 	"strings"
 
 	"holdfast/decision"
 	"holdfast/ident"
+	"holdfast/internal/strictjson"
 	"holdfast/wire/reply"
 )
 
-// modelJSON is what GET C/model answers; the pointers are there with a snapshot only.
-type modelJSON struct {
-	Spec      jsontext.Value `json:"spec"`
-	Version   uint64         `json:"modelVersion"`
-	Watermark int64          `json:"rewardWatermark"`
-	Program   *string        `json:"programSha256"`
-	Decide    jsontext.Value `json:"decide,omitzero"`
-	Tag       string         `json:"modelTag,omitzero"`
-	Bytes     int            `json:"snapshotBytes,omitzero"`
-	Snapshot  []byte         `json:"snapshot,omitzero"` // base64
+// appendModel appends what GET C/model answers, without the closing brace. It is written by hand because clients check the
+// published section by the bytes that they get.
+func appendModel(dst []byte, info decision.ModelInfo) []byte {
+	dst = append(append(dst, `{"spec":`...), info.Spec...)
+	dst = strictjson.AppendUint(append(dst, `,"modelVersion":`...), info.Version)
+	dst = strictjson.AppendInt(append(dst, `,"rewardWatermark":`...), info.Watermark)
+	return appendNullable(append(dst, `,"programSha256":`...), info.Program)
 }
 
 // Model answers GET C/model: the version, or with ?snapshot=true the published model for deciding elsewhere.
@@ -46,11 +44,7 @@ func (a *API) Model(w http.ResponseWriter, r *http.Request, c *ident.Call) {
 		a.refuse(w, r, err)
 		return
 	}
-	a.send(w, r, http.StatusOK, showModel(info))
-}
-
-func showModel(info decision.ModelInfo) modelJSON {
-	return modelJSON{Spec: info.Spec, Version: info.Version, Watermark: info.Watermark, Program: orNull(info.Program)}
+	reply.JSON(w, http.StatusOK, append(appendModel(nil, info), '}'))
 }
 
 func (a *API) published(w http.ResponseWriter, r *http.Request, capsule *decision.Capsule) {
@@ -65,10 +59,13 @@ func (a *API) published(w http.ResponseWriter, r *http.Request, capsule *decisio
 		reply.Empty(w, http.StatusNotModified)
 		return
 	}
-	shown := showModel(info)
-	shown.Version, shown.Decide, shown.Tag = p.Version, p.Section, p.Tag
-	shown.Bytes, shown.Snapshot = len(p.Bytes), p.Bytes
-	a.send(w, r, http.StatusOK, shown)
+	info.Version = p.Version // of what is sent, not of the model that has gone on since
+	text := make([]byte, 0, 512+len(info.Spec)+len(p.Section)+base64.StdEncoding.EncodedLen(len(p.Bytes)))
+	text = append(append(appendModel(text, info), `,"decide":`...), p.Section...)
+	text = strictjson.AppendString(append(text, `,"modelTag":`...), p.Tag)
+	text = strictjson.AppendInt(append(text, `,"snapshotBytes":`...), int64(len(p.Bytes)))
+	text = base64.StdEncoding.AppendEncode(append(text, `,"snapshot":"`...), p.Bytes)
+	reply.JSON(w, http.StatusOK, append(text, `"}`...))
 }
 
 // current reports whether one of the tags of If-None-Match is tag. The comparison is the weak one, as the header asks.

@@ -91,6 +91,7 @@ func (a *API) rank(r *http.Request, c *ident.Call) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	req.RequestID = c.RequestID
 	if capsule.Mode() == decision.BaselineExplore {
 		req.Baseline = baseline(&req)
 	}
