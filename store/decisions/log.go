@@ -45,7 +45,11 @@ const (
 		longest_ms = CASE WHEN ? < tail_ms AND ? > longest_ms THEN ? ELSE longest_ms END,
 		tail_ms = CASE WHEN ? >= tail_ms THEN ? ELSE tail_ms END
 		WHERE capsule = ?`
-	insertEvent = `INSERT INTO events (capsule, id, ms) VALUES (?, ?, ?) ON CONFLICT DO NOTHING`
+	insertEvent  = `INSERT INTO events (capsule, id, ms) VALUES (?, ?, ?) ON CONFLICT DO NOTHING`
+	insertEvents = `INSERT INTO events (capsule, id, ms) VALUES (?, ?, ?), (?, ?, ?), (?, ?, ?), (?, ?, ?), (?, ?, ?), (?, ?, ?),
+		(?, ?, ?), (?, ?, ?), (?, ?, ?), (?, ?, ?), (?, ?, ?), (?, ?, ?), (?, ?, ?), (?, ?, ?), (?, ?, ?), (?, ?, ?)
+		ON CONFLICT DO NOTHING`
+	eventsAtOnce = 16 // rows of insertEvents
 )
 
 // AppendBatch adds one row to the decision log, its client-made ids beside it. An id that is there already keeps its
@@ -64,13 +68,22 @@ func (t tx) AppendBatch(b decision.Batch) error {
 		Int(first).Int(length).Int(length).Int(first).Int(last).Int(b.Capsule).Exec(); err != nil {
 		return err
 	}
-	if len(b.Events) == 0 {
+	rest := len(b.Events) % eventsAtOnce
+	if err := t.appendEvents(insertEvents, b, b.Events[rest:], eventsAtOnce); err != nil {
+		return err
+	}
+	return t.appendEvents(insertEvent, b, b.Events[:rest], 1)
+}
+
+// appendEvents inserts ids with sql, which takes so many rows at once. Any moment that the batch covers leads to it.
+func (t tx) appendEvents(sql string, b decision.Batch, ids []string, rows int) error {
+	if len(ids) == 0 {
 		return nil
 	}
-	insert := t.q.Stmt(insertEvent)
-	for _, id := range b.Events {
-		// Any moment that the batch covers leads to it.
-		if err := insert.Int(b.Capsule).Text(id).Int(first).Again(); err != nil {
+	insert := t.q.Stmt(sql)
+	for i, id := range ids {
+		insert.Int(b.Capsule).Text(id).Int(b.FirstMS)
+		if (i+1)%rows == 0 && insert.Again() != nil {
 			break
 		}
 	}

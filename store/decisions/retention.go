@@ -40,10 +40,10 @@ const (
 			SELECT max(last_ms) AS ms FROM batches WHERE capsule = ? AND lane = 0
 			UNION ALL SELECT max(last_ms) FROM batches WHERE capsule = ? AND lane > 0)), 0)
 		WHERE capsule = ?`
-	pinned = `SELECT EXISTS (SELECT 1 FROM rewards WHERE capsule = ? AND key = ? AND decision = ? AND seq > ?)
-		OR EXISTS (SELECT 1 FROM rewards WHERE capsule = ? AND decision = ? AND key <> decision AND seq > ?)`
-	dropByKey      = `DELETE FROM rewards WHERE capsule = ? AND key = ? AND decision = ?`
-	dropByDecision = `DELETE FROM rewards WHERE capsule = ? AND decision = ? AND key <> decision`
+	pinned = `SELECT EXISTS (SELECT 1 FROM rewards WHERE capsule = ? AND key = ? AND decision IS NULL AND seq > ?)
+		OR EXISTS (SELECT 1 FROM rewards WHERE capsule = ? AND decision = ? AND seq > ?)`
+	dropByKey      = `DELETE FROM rewards WHERE capsule = ? AND key = ? AND decision IS NULL`
+	dropByDecision = `DELETE FROM rewards WHERE capsule = ? AND decision = ?`
 	dropEvent      = `DELETE FROM events WHERE capsule = ? AND id = ?`
 )
 
@@ -149,14 +149,14 @@ func (d *drop) batch(id int64) error {
 
 func (d *drop) pinned(name string) (yes bool, err error) {
 	w := d.r.Watermark
-	_, err = d.q.Stmt(pinned).Int(d.capsule).Text(name).Text(name).Int(w).Int(d.capsule).Text(name).Int(w).
+	_, err = d.q.Stmt(pinned).Int(d.capsule).Text(name).Int(w).Int(d.capsule).Text(name).Int(w).
 		One(func(row *store.Stmt) { yes = row.BoolAt(0) })
 	return yes, err
 }
 
 // forget removes the rewards of one decision, and its id when a client made it.
 func (d *drop) forget(name string) error {
-	n, err := d.q.Stmt(dropByKey).Int(d.capsule).Text(name).Text(name).Exec()
+	n, err := d.q.Stmt(dropByKey).Int(d.capsule).Text(name).Exec()
 	if err != nil {
 		return err
 	}

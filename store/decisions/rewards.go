@@ -1,6 +1,9 @@
 package decisions
 
 import (
+	"cmp"
+	"slices"
+
 	"holdfast/decision"
 	"holdfast/store"
 )
@@ -8,21 +11,29 @@ import (
 const (
 	// The number comes from the tally, so that it goes on after an erase. Only the key may be there already: any other
 	// conflict is an error.
-	insertReward = `INSERT INTO rewards (capsule, seq, time_ms, decision, key, value, normalized, learned, detail)
+	insertReward = `INSERT INTO rewards (capsule, seq, time_ms, key, decision, value, normalized, learned, detail)
 		SELECT capsule, last_seq + 1, ?, ?, ?, ?, ?, ?, ? FROM tallies WHERE capsule = ? AND purges = ?
 		ON CONFLICT (capsule, key) DO NOTHING RETURNING seq`
 	countReward   = `UPDATE tallies SET last_seq = ?, rewards = rewards + 1 WHERE capsule = ?`
 	selectPurges  = `SELECT 1 FROM tallies WHERE capsule = ? AND purges = ?`
-	rewardColumns = `SELECT seq, time_ms, decision, key, value, normalized, learned, detail FROM rewards `
-	rewardsOf     = rewardColumns + `WHERE capsule = ? AND key = ? AND decision = ? UNION ALL ` +
-		rewardColumns + `WHERE capsule = ? AND decision = ? AND key <> decision ORDER BY seq`
-	rewardsAfter = rewardColumns + `WHERE capsule = ? AND seq > ? ORDER BY seq`
+	rewardColumns = `SELECT r.seq, r.time_ms, coalesce(r.decision, r.key), r.key, r.value, r.normalized, r.learned, r.detail `
+	// A reward whose key is its decision, and those under keys of their own. The second goes by its index first and then
+	// by number: asked for in one step, SQLite goes over all rewards of the capsule instead.
+	rewardByKey      = rewardColumns + `FROM rewards r WHERE r.capsule = ? AND r.key = ? AND r.decision IS NULL`
+	rewardByDecision = rewardColumns + `FROM rewards d CROSS JOIN rewards r ON r.capsule = d.capsule AND r.seq = d.seq
+		WHERE d.capsule = ? AND d.decision = ? ORDER BY d.seq`
+	rewardsAfter = rewardColumns + `FROM rewards r WHERE r.capsule = ? AND r.seq > ? ORDER BY r.seq`
 )
 
 // AppendReward stores r under the capsule's next sequence number unless its key is there already.
 func (t tx) AppendReward(capsule, purges int64, r decision.Reward) (seq int64, err error) {
-	row := t.q.Stmt(insertReward).Int(r.TimeMS).Text(r.DecisionID).Text(r.Key).Float(r.Value).Float(r.Normalized).Bool(r.Learned).
-		RawText(r.Detail).Int(capsule).Int(purges)
+	row := t.q.Stmt(insertReward).Int(r.TimeMS).Text(r.Key)
+	if r.DecisionID == r.Key {
+		row.Null()
+	} else {
+		row.Text(r.DecisionID)
+	}
+	row.Float(r.Value).Float(r.Normalized).Bool(r.Learned).RawText(r.Detail).Int(capsule).Int(purges)
 	for row.Next() { // to the end, which is where the statement is done
 		seq = row.IntAt(0)
 	}
@@ -42,11 +53,17 @@ func (t tx) AppendReward(capsule, purges int64, r decision.Reward) (seq int64, e
 
 // RewardsOf returns the rewards of one decision by ascending sequence.
 func (v view) RewardsOf(capsule int64, id string) (found []decision.Reward, err error) {
-	rows := v.q.Stmt(rewardsOf).Int(capsule).Text(id).Text(id).Int(capsule).Text(id)
-	for rows.Next() {
-		found = append(found, reward(rows))
+	for _, sql := range [...]string{rewardByKey, rewardByDecision} {
+		rows := v.q.Stmt(sql).Int(capsule).Text(id)
+		for rows.Next() {
+			found = append(found, reward(rows))
+		}
+		if err := rows.Err(); err != nil {
+			return nil, err
+		}
 	}
-	return found, rows.Err()
+	slices.SortFunc(found, func(a, b decision.Reward) int { return cmp.Compare(a.Seq, b.Seq) })
+	return found, nil
 }
 
 // Rewards visits the rewards after a sequence number.

@@ -65,8 +65,8 @@ CREATE TABLE rewards (
     capsule    INTEGER NOT NULL,
     seq        INTEGER NOT NULL,
     time_ms    INTEGER NOT NULL,
-    decision   TEXT    NOT NULL,
     key        TEXT    NOT NULL,
+    decision   TEXT, -- NULL when it is the key, as under the usual rule: half the bytes, and no second index entry
     value      REAL    NOT NULL,
     normalized REAL    NOT NULL,
     learned    INTEGER NOT NULL,
@@ -74,8 +74,7 @@ CREATE TABLE rewards (
     PRIMARY KEY (capsule, seq)
 ) STRICT, WITHOUT ROWID;
 CREATE UNIQUE INDEX rewards_by_key ON rewards (capsule, key);
--- Partial: a reward whose key is its decision is found by its key, which spares the usual reward a second index.
-CREATE INDEX rewards_by_decision ON rewards (capsule, decision) WHERE key <> decision;
+CREATE INDEX rewards_by_decision ON rewards (capsule, decision) WHERE decision IS NOT NULL;
 
 -- The order of snapshots and publications is the order of id: a version may go back when a model is rebuilt.
 CREATE TABLE snapshots (
