@@ -50,6 +50,7 @@ const (
 		(?, ?, ?), (?, ?, ?), (?, ?, ?), (?, ?, ?), (?, ?, ?), (?, ?, ?), (?, ?, ?), (?, ?, ?), (?, ?, ?), (?, ?, ?)
 		ON CONFLICT DO NOTHING`
 	eventsAtOnce = 16 // rows of insertEvents
+	selectEvent  = `SELECT ms FROM events WHERE capsule = ? AND id = ?`
 )
 
 // AppendBatch adds one row to the decision log, its client-made ids beside it. An id that is there already keeps its
@@ -92,7 +93,7 @@ func (t tx) appendEvents(sql string, b decision.Batch, ids []string, rows int) e
 
 // EventTime returns a moment that the batch with the client-made id covers.
 func (v view) EventTime(capsule int64, id string) (ms int64, err error) {
-	row := v.q.Stmt("SELECT ms FROM events WHERE capsule = ? AND id = ?").Int(capsule).Text(id)
+	row := v.q.Stmt(selectEvent).Int(capsule).Text(id)
 	found := row.Next()
 	if found {
 		ms = row.IntAt(0)

@@ -43,8 +43,9 @@ const (
 	pinned = `SELECT EXISTS (SELECT 1 FROM rewards WHERE capsule = ? AND key = ? AND decision IS NULL AND seq > ?)
 		OR EXISTS (SELECT 1 FROM rewards WHERE capsule = ? AND decision = ? AND seq > ?)`
 	dropByKey      = `DELETE FROM rewards WHERE capsule = ? AND key = ? AND decision IS NULL`
-	dropByDecision = `DELETE FROM rewards WHERE capsule = ? AND decision = ?`
-	dropEvent      = `DELETE FROM events WHERE capsule = ? AND id = ?`
+	dropByDecision = `DELETE FROM rewards WHERE capsule = ? AND seq IN
+		(SELECT seq FROM rewards WHERE capsule = ? AND decision = ?)`
+	dropEvent = `DELETE FROM events WHERE capsule = ? AND id = ?`
 )
 
 // drop is one run of DropBatches.
@@ -160,7 +161,7 @@ func (d *drop) forget(name string) error {
 	if err != nil {
 		return err
 	}
-	m, err := d.q.Stmt(dropByDecision).Int(d.capsule).Text(name).Exec()
+	m, err := d.q.Stmt(dropByDecision).Int(d.capsule).Int(d.capsule).Text(name).Exec()
 	if err != nil {
 		return err
 	}

@@ -16,7 +16,7 @@ const (
 		ON CONFLICT (capsule, key) DO NOTHING RETURNING seq`
 	countReward   = `UPDATE tallies SET last_seq = ?, rewards = rewards + 1 WHERE capsule = ?`
 	selectPurges  = `SELECT 1 FROM tallies WHERE capsule = ? AND purges = ?`
-	rewardColumns = `SELECT r.seq, r.time_ms, coalesce(r.decision, r.key), r.key, r.value, r.normalized, r.learned, r.detail `
+	rewardColumns = `SELECT r.seq, r.time_ms, r.decision, r.key, r.value, r.normalized, r.learned, r.detail `
 	// A reward whose key is its decision, and those under keys of their own. The second goes by its index first and then
 	// by number: asked for in one step, SQLite goes over all rewards of the capsule instead.
 	rewardByKey      = rewardColumns + `FROM rewards r WHERE r.capsule = ? AND r.key = ? AND r.decision IS NULL`
@@ -81,8 +81,10 @@ func (v view) Rewards(capsule, after int64, visit func(decision.Reward) (bool, e
 }
 
 func reward(row *store.Stmt) decision.Reward {
-	return decision.Reward{
-		Seq: row.IntAt(0), TimeMS: row.IntAt(1), DecisionID: row.TextAt(2), Key: row.TextAt(3), Value: row.FloatAt(4),
-		Normalized: row.FloatAt(5), Learned: row.BoolAt(6), Detail: bytesAt(row, 7),
+	r := decision.Reward{Seq: row.IntAt(0), TimeMS: row.IntAt(1), Key: row.TextAt(3), Value: row.FloatAt(4),
+		Normalized: row.FloatAt(5), Learned: row.BoolAt(6), Detail: bytesAt(row, 7)}
+	if r.DecisionID = r.Key; !row.NullAt(2) {
+		r.DecisionID = row.TextAt(2)
 	}
+	return r
 }

@@ -13,7 +13,8 @@ const (
 		SELECT ?, ?, ?, coalesce(max(seq), 0) + 1, ?, ?, ? FROM audits WHERE tenant = ? AND job = ? AND capsule = ?`
 	newestAudits = `SELECT seq, time_ms, event, detail FROM audits WHERE tenant = ? AND job = ? AND capsule = ?
 		ORDER BY seq DESC LIMIT ?`
-	saveHeld = `INSERT INTO held (capsule, event, time_ms, record, rewards)
+	heldBefore = `SELECT capsule, event, time_ms, record, rewards FROM held WHERE time_ms < ? ORDER BY time_ms, capsule, event`
+	saveHeld   = `INSERT INTO held (capsule, event, time_ms, record, rewards)
 		SELECT capsule, ?, ?, ?, ? FROM tallies WHERE capsule = ?
 		ON CONFLICT (capsule, event) DO UPDATE SET time_ms = excluded.time_ms, record = excluded.record, rewards = excluded.rewards
 		WHERE held.time_ms <> excluded.time_ms OR held.record <> excluded.record OR held.rewards IS NOT excluded.rewards`
@@ -64,7 +65,7 @@ func (v view) Held(capsule int64, event string) (h decision.Held, err error) {
 // HeldBefore returns the deferred events of all capsules that were made before ms, oldest first.
 func (v view) HeldBefore(ms int64) (list []decision.Held, err error) {
 	err = v.each(func(row *store.Stmt) { list = append(list, held(row)) },
-		"SELECT capsule, event, time_ms, record, rewards FROM held WHERE time_ms < ? ORDER BY time_ms, capsule, event", ms)
+		heldBefore, ms)
 	return list, err
 }
 
