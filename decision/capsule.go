@@ -28,6 +28,7 @@ type Capsule struct {
 	apply       sync.Mutex // held while the model learns and while it is copied; guards what follows
 	appliedSeq  int64      // newest reward the model has seen
 	savedAt     uint64     // version of the newest stored snapshot
+	savedSeq    int64      // newest reward that it covers
 	snapshotDue bool       // handed to the goroutine that saves
 
 	mu      sync.Mutex // guards what follows, and replacing engine
@@ -129,10 +130,7 @@ func (c *Capsule) Version() uint64 { return c.engine.Load().model.Updates() }
 
 // Info describes the capsule.
 func (c *Capsule) Info(ctx context.Context) (Info, error) {
-	c.mu.Lock()
-	gone := c.gone
-	c.mu.Unlock()
-	if gone {
+	if c.isGone() {
 		return Info{}, c.missing()
 	}
 	e := c.engine.Load()

@@ -317,40 +317,16 @@ func (f finder) find(id string) (int, error) {
 // without one.
 func (e *engine) restrict(x *scratch, req *Request, r *run) (baseline int, err error) {
 	d := &x.draft
-	x.state = slices.Grow(x.state[:0], len(d.actions))[:len(d.actions)]
-	clear(x.state)
-	restricted, baseline := false, -1
-	if len(req.Excluded) > 0 || req.Baseline != "" || r != nil {
-		names := e.finder(d)
-		if err := x.mark(names, req.Excluded, excluded); err != nil {
-			return 0, err
-		}
-		if r != nil {
-			if err := cmp.Or(x.mark(names, r.result.Exclude, excluded), x.mark(names, r.result.Only, only)); err != nil {
-				return 0, err
-			}
-			restricted = r.result.restricted
-		}
-		if req.Baseline != "" {
-			if baseline, err = names.find(req.Baseline); err != nil {
-				return 0, err
-			}
-		}
-	}
 	d.eligible = d.eligible[:0]
 	place := -1
-	for i, state := range x.state {
-		if state&excluded != 0 || restricted && state&only == 0 {
-			continue
+	if len(req.Excluded) == 0 && req.Baseline == "" && r == nil {
+		for i := range d.actions {
+			d.eligible = append(d.eligible, i)
 		}
-		if i == baseline {
-			place = len(d.eligible)
-		}
-		x.sets[len(d.eligible)] = x.sets[i]
-		d.eligible = append(d.eligible, i)
+	} else if place, err = e.join(x, req, r); err != nil {
+		return 0, err
 	}
 	x.eligible = d.eligible
-	x.sets = x.sets[:len(d.eligible)]
 	switch {
 	case len(d.eligible) == 0:
 		return 0, invalid("no eligible actions: every action is excluded")
@@ -361,6 +337,41 @@ func (e *engine) restrict(x *scratch, req *Request, r *run) (baseline int, err e
 	case place < 0:
 		return 0, invalid("the baselineAction %q is not eligible", req.Baseline)
 	}
+	return place, nil
+}
+
+// join fills d.eligible from the request's sets and the graph's, and returns the baseline's place in it.
+func (e *engine) join(x *scratch, req *Request, r *run) (place int, err error) {
+	d, names := &x.draft, e.finder(&x.draft)
+	x.state = slices.Grow(x.state[:0], len(d.actions))[:len(d.actions)]
+	clear(x.state)
+	if err := x.mark(names, req.Excluded, excluded); err != nil {
+		return 0, err
+	}
+	restricted, baseline := false, -1
+	if r != nil {
+		if err := cmp.Or(x.mark(names, r.result.Exclude, excluded), x.mark(names, r.result.Only, only)); err != nil {
+			return 0, err
+		}
+		restricted = r.result.restricted
+	}
+	if req.Baseline != "" {
+		if baseline, err = names.find(req.Baseline); err != nil {
+			return 0, err
+		}
+	}
+	place = -1
+	for i, state := range x.state {
+		if state&excluded != 0 || restricted && state&only == 0 {
+			continue
+		}
+		if i == baseline {
+			place = len(d.eligible)
+		}
+		x.sets[len(d.eligible)] = x.sets[i]
+		d.eligible = append(d.eligible, i)
+	}
+	x.sets = x.sets[:len(d.eligible)]
 	return place, nil
 }
 

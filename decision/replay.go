@@ -99,12 +99,12 @@ func (c *Capsule) restore(v View, row *CapsuleRow) error {
 			return err
 		}
 		if kept.Bits() == spec.Learner.Bits {
-			model, c.savedAt, c.appliedSeq = kept, snapshot.Version, snapshot.Seq
+			model, c.savedAt, c.savedSeq = kept, snapshot.Version, snapshot.Seq
 		}
 	case fault.KindOf(err) != fault.NotFound:
 		return err
 	}
-	if c.appliedSeq, err = replay(v, row.Key, spec, model, c.appliedSeq); err != nil {
+	if c.appliedSeq, err = replay(v, row.Key, spec, model, c.savedSeq); err != nil {
 		return err
 	}
 	e, err := newEngine(spec, model, graph, info)
@@ -229,7 +229,7 @@ func (c *Capsule) capture() Snapshot {
 func (c *Capsule) noteSaved(s *Snapshot) {
 	c.apply.Lock()
 	defer c.apply.Unlock()
-	c.savedAt, c.snapshotDue = s.Version, false
+	c.savedAt, c.savedSeq, c.snapshotDue = s.Version, s.Seq, false
 }
 
 // saveSnapshot stores the model. The rewards it covers are committed: the model learns from nothing else. A change of the
@@ -277,24 +277,27 @@ func (s *Service) runSnapshots(ctx context.Context) {
 	}
 }
 
+// saveUnsaved stores the model if it has learned since it was stored last.
+func (c *Capsule) saveUnsaved(ctx context.Context) error {
+	c.apply.Lock()
+	unsaved := c.engine.Load().model.Updates() != c.savedAt || c.appliedSeq != c.savedSeq
+	c.apply.Unlock()
+	if !unsaved {
+		return nil
+	}
+	return c.saveSnapshot(ctx)
+}
+
 // saveAll stores what only memory knows at the end: the model, and the exact number of draws.
 func (c *Capsule) saveAll(ctx context.Context) error {
-	c.apply.Lock()
-	unsaved := c.engine.Load().model.Updates() != c.savedAt
-	c.apply.Unlock()
 	c.mu.Lock()
 	d, gone := c.draws, c.gone
 	c.mu.Unlock()
 	if gone {
 		return nil
 	}
-	if unsaved {
-		if err := c.saveSnapshot(ctx); err != nil {
-			return err
-		}
-	}
-	if !d.seeded {
-		return nil
+	if err := c.saveUnsaved(ctx); err != nil || !d.seeded {
+		return err
 	}
 	d.reserved = d.next
 	return c.service.storage.Write(ctx, Write{Change: func(tx Tx) error { return saveDraws(tx, c, d) }})

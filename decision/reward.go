@@ -51,6 +51,10 @@ func (c *Capsule) rewardAll(ctx context.Context, rs []RewardRequest, all []verdi
 		failAll(all, refusal)
 		return
 	}
+	if c.isGone() {
+		failAll(all, c.missing())
+		return
+	}
 	e := c.engine.Load() // stays while admin is held
 	queued, ready := false, 0
 	for i := range rs {

@@ -274,11 +274,15 @@ func (s *Service) retain(ctx context.Context, j *sweepJob) error {
 	if days := j.terms.retention.Days; days > 0 {
 		r.BeforeMS = s.nowMS() - int64(days)*24*60*60*millisecondsIn
 	}
+	c, err := s.Capsule(ctx, j.id)
+	if err != nil {
+		return err
+	}
+	// A reward that no snapshot covers holds its batch, so the model is saved first.
+	if err := c.saveUnsaved(ctx); err != nil {
+		return err
+	}
 	for {
-		c, err := s.Capsule(ctx, j.id)
-		if err != nil {
-			return err
-		}
 		more := false
 		var row CapsuleRow
 		err = s.storage.Write(ctx, Write{Rows: retainPage, Change: func(tx Tx) error {
