@@ -121,7 +121,7 @@ func requireEmpty(path string) error {
 // backupDatabase copies one database from a read transaction that stays open over all steps: without it SQLite would
 // begin anew after every commit of the serving process, and under load never end.
 func backupDatabase(ctx context.Context, from, to string) (err error) {
-	c, err := openConn(ctx, from, "", modeInspect)
+	c, err := openConn(ctx, from, connOptions{mode: modeInspect})
 	if err != nil {
 		return err
 	}

@@ -91,7 +91,7 @@ func checkDatabase(ctx context.Context, name string, mode connMode) (findings []
 	if _, err := headerFormat(name); err != nil {
 		return []string{err.Error()}, nil
 	}
-	c, err := openConn(ctx, name, "", mode)
+	c, err := openConn(ctx, name, connOptions{mode: mode})
 	if err != nil {
 		return nil, err
 	}
@@ -116,7 +116,7 @@ func checkDatabase(ctx context.Context, name string, mode connMode) (findings []
 }
 
 func inspectSchema(ctx context.Context, name string) (version int64, err error) {
-	c, err := openConn(ctx, name, "", modeInspect)
+	c, err := openConn(ctx, name, connOptions{mode: modeInspect})
 	if err != nil {
 		return 0, err
 	}

@@ -18,9 +18,6 @@ import (
 // somebody builds SQL from data.
 const maxStatements = 512
 
-// busyWait is how long a connection waits for another process, such as a backup that recovers the log.
-const busyWait = 5 * time.Second
-
 // restartWait is how long a checkpoint waits for readers of old states.
 const restartWait = 50 * time.Millisecond
 
@@ -30,7 +27,8 @@ type conn struct {
 	stmts    map[string]*Stmt
 	open     []*Stmt // handed out since the last resetOpen
 	broken   error   // the first error that concerns the whole transaction
-	logPages int     // pages in the write-ahead log after the last commit
+	patience time.Duration
+	logPages int // pages in the write-ahead log after the last commit
 
 	beginStmt, commitStmt, rollbackStmt   *sqlite3.Stmt
 	saveStmt, releaseStmt, rollbackToStmt *sqlite3.Stmt
@@ -47,8 +45,20 @@ const (
 	modeSealed                  // a finished copy that nobody writes: opened without a lock and without files beside it
 )
 
+// defaultPatience is how long a connection waits for another process, such as a backup that recovers the log.
+const defaultPatience = 5 * time.Second
+
+// connOptions says how to open a file; the zero value of vfsName is the operating system's files.
+type connOptions struct {
+	mode     connMode
+	vfsName  string
+	patience time.Duration // 0 for the default
+}
+
 // openConn opens the file with the pragmas every connection of its mode has.
-func openConn(ctx context.Context, path, vfsName string, mode connMode) (*conn, error) {
+func openConn(ctx context.Context, path string, o connOptions) (*conn, error) {
+	mode := o.mode
+	o.patience = orDefault(o.patience, defaultPatience)
 	flags := sqlite3.OPEN_READWRITE | sqlite3.OPEN_URI
 	switch mode {
 	case modeWrite:
@@ -56,7 +66,7 @@ func openConn(ctx context.Context, path, vfsName string, mode connMode) (*conn, 
 	case modeInspect, modeSealed:
 		flags = sqlite3.OPEN_READONLY | sqlite3.OPEN_URI
 	}
-	address := uri(path, vfsName)
+	address := uri(path, o.vfsName)
 	if mode == modeSealed {
 		address += "&immutable=1"
 	}
@@ -64,7 +74,7 @@ func openConn(ctx context.Context, path, vfsName string, mode connMode) (*conn, 
 	if err != nil {
 		return nil, openError(err)
 	}
-	c := &conn{raw: raw, stmts: map[string]*Stmt{}}
+	c := &conn{raw: raw, stmts: map[string]*Stmt{}, patience: o.patience}
 	raw.SetInterrupt(ctx)
 	defer raw.SetInterrupt(context.Background())
 	if err := c.configure(mode); err != nil {
@@ -78,7 +88,7 @@ func (c *conn) configure(mode connMode) error {
 	if _, err := c.raw.Config(sqlite3.DBCONFIG_NO_CKPT_ON_CLOSE, true); err != nil {
 		return err
 	}
-	if err := c.raw.BusyTimeout(busyWait); err != nil {
+	if err := c.raw.BusyTimeout(c.patience); err != nil {
 		return err
 	}
 	pragmas := "PRAGMA query_only = ON; PRAGMA temp_store = MEMORY; PRAGMA cache_size = -4096;"
@@ -140,10 +150,13 @@ func (c *conn) rollback() {
 	}
 }
 
-// checkpointPassive copies what it can of the log without waiting and returns how many pages are left to copy.
-func (c *conn) checkpointPassive() (left int, err error) {
-	pages, copied, err := c.raw.WALCheckpoint("main", sqlite3.CHECKPOINT_PASSIVE)
-	return pages - copied, err
+// checkpointPassive copies what it can of the log without waiting for anybody.
+func (c *conn) checkpointPassive() error {
+	_, _, err := c.raw.WALCheckpoint("main", sqlite3.CHECKPOINT_PASSIVE)
+	if diskKind(err) == diskBusy { // another process is at it
+		err = nil
+	}
+	return err
 }
 
 // checkpointRestart copies the whole log and waits a moment for its readers, so that the next write starts it anew.
@@ -164,7 +177,7 @@ func (c *conn) patientCheckpoint(mode sqlite3.CheckpointMode) error {
 	if diskKind(err) == diskBusy {
 		err = nil
 	}
-	return errors.Join(err, c.raw.BusyTimeout(busyWait))
+	return errors.Join(err, c.raw.BusyTimeout(c.patience))
 }
 
 // snapshot runs fn in one read transaction that ctx may interrupt.

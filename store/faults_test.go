@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"runtime"
 	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/ncruces/go-sqlite3"
 
@@ -328,6 +330,75 @@ func TestFloorRefusesBeforeTheDiskIsFull(t *testing.T) {
 		t.Error(err)
 	}
 	if got := storedIn(t, b.DB); len(got) != 2 || !got[1] || !got[4] {
+		t.Errorf("stored is %v", got)
+	}
+}
+
+// A reader that stays keeps the log from starting anew; once it has left, the log stops growing.
+func TestLongReaderDoesNotGrowTheLogForEver(t *testing.T) {
+	b := newBench(t, store.Options{Checkpoint: 4})
+	write := func(from, n int) {
+		for i := range n {
+			if err := b.Write(t.Context(), item(from+i)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	logBytes := func() int64 {
+		info, err := os.Stat(b.path + "-wal")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return info.Size()
+	}
+	write(0, 50)
+	quiet := logBytes()
+	err := b.Read(t.Context(), func(s *store.Snapshot) error {
+		if _, err := s.Stmt("SELECT count(*) FROM items").One(func(*store.Stmt) {}); err != nil {
+			return err
+		}
+		write(100, 50)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	grown := logBytes()
+	if grown <= quiet {
+		t.Errorf("the log has %d bytes under a reader and %d without: the reader did not hold it", grown, quiet)
+	}
+	write(200, 100)
+	if now := logBytes(); now > grown+20*4200 {
+		t.Errorf("the log went on growing from %d to %d bytes after the reader had left", grown, now)
+	}
+	if n := len(storedIn(t, b.DB)); n != 200 {
+		t.Errorf("%d rows, want 200", n)
+	}
+}
+
+// Another program that holds the file for writing is waited for and then named; nothing is final.
+func TestAnotherWriterIsARefusal(t *testing.T) {
+	b := newBench(t, store.Options{Patience: time.Millisecond})
+	other, err := sqlite3.Open(b.path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	if err := other.Exec("BEGIN IMMEDIATE"); err != nil {
+		t.Fatal(err)
+	}
+	err = b.Write(t.Context(), item(1))
+	wantUnavailable(t, err)
+	if fault.RetryAfter(err) <= 0 {
+		t.Error("the refusal does not say when to come back")
+	}
+	if err := other.Exec("ROLLBACK"); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.Write(t.Context(), item(2)); err != nil {
+		t.Error(err)
+	}
+	if got := storedIn(t, b.DB); len(got) != 1 || !got[2] {
 		t.Errorf("stored is %v", got)
 	}
 }

@@ -33,7 +33,7 @@ func (db *DB) start(ctx context.Context) error {
 		mode = modeInspect
 	}
 	db.readers = newPool(db.opts.Readers, func(ctx context.Context) (*conn, error) {
-		return openConn(ctx, db.opts.Path, db.vfsName, mode)
+		return openConn(ctx, db.opts.Path, connOptions{mode: mode, vfsName: db.vfsName, patience: db.opts.Patience})
 	})
 	if db.opts.ReadOnly {
 		c, err := db.readers.take(ctx)
@@ -44,7 +44,7 @@ func (db *DB) start(ctx context.Context) error {
 		db.readers.put(c)
 		return err
 	}
-	c, err := openConn(ctx, db.opts.Path, db.vfsName, modeWrite)
+	c, err := openConn(ctx, db.opts.Path, connOptions{mode: modeWrite, vfsName: db.vfsName, patience: db.opts.Patience})
 	if err != nil {
 		return err
 	}

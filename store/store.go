@@ -50,6 +50,7 @@ type Options struct {
 	Readers    int           // most connections that read at once; default 4 per processor, 8 at least
 	MinFree    int64         // bytes that must stay free on the disk; default 64 MiB, negative for no floor
 	Checkpoint int           // pages in the log that trigger a checkpoint; default 1,000 (4 MB)
+	Patience   time.Duration // how long to wait for another program that writes to the file; default 5 s
 	ReadOnly   bool          // open an existing file without a writer and without changing it
 	Log        *slog.Logger  // default: discard
 	OnFatal    func(error)   // called once, on the writer's goroutine, after a final error; must not block or call Close

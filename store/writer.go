@@ -17,7 +17,8 @@ type writer struct {
 	batch    []*entry
 	answered int // callers woken after the last batch: the ones worth waiting for
 	timer    *time.Timer
-	nextBig  int // log pages at which readers are next asked to let the log restart
+	copied   int // pages in the log at the last checkpoint, 0 since the log was started anew
+	nextBig  int // pages in the log at which its readers are next waited for
 }
 
 // errPanic marks a job or a callback that panicked.
@@ -114,7 +115,7 @@ func (w *writer) linger() {
 // any other error is the outcome of the whole batch.
 func (w *writer) commit() error {
 	db := w.db
-	if err := db.refusal(); err != nil {
+	if err := db.failed.Load(); err != nil {
 		return err
 	}
 	if err := db.checkFloor(); err != nil {
@@ -257,28 +258,30 @@ func (w *writer) refuseForever() {
 	}
 }
 
-// checkpoint moves the log into the database file once it is long enough. It runs after the callers were answered, so
-// only the next batch waits for it. SQLite's own automatic checkpoint would run inside the commit and swallow its errors.
+// checkpoint moves the log into the database file each time it has grown by the given number of pages. It runs after the
+// callers were answered, so only the next batch waits for it. SQLite's own automatic checkpoint would run inside the
+// commit, swallow its errors, and under readers that keep the log from starting anew run again with every commit.
 func (w *writer) checkpoint() {
-	pages := w.conn.logPages
-	if pages < w.db.opts.Checkpoint {
+	pages, every := w.conn.logPages, w.db.opts.Checkpoint
+	if pages < w.copied {
+		w.copied, w.nextBig = 0, 8*every
+	}
+	if pages-w.copied < every {
 		return
 	}
 	began := time.Now()
-	left, err := w.conn.checkpointPassive()
-	if err == nil && left == 0 {
-		w.nextBig = 0
-	} else if err == nil && pages >= max(w.nextBig, 8*w.db.opts.Checkpoint) {
+	w.copied = pages
+	err := w.conn.checkpointPassive()
+	if err == nil && pages >= max(w.nextBig, 8*every) {
 		// Long readers keep the log growing. Wait a little for them, and not again before it has doubled.
 		w.nextBig = 2 * pages
 		err = w.conn.checkpointRestart()
 	}
 	w.db.metrics.observeCheckpoint(time.Since(began))
-	if err == nil || diskKind(err) == diskFull {
-		// With a full disk the rows stay in the log; the floor or the next write will tell the callers.
-		return
+	// On a full disk the rows stay in the log; the floor or the next write tells the callers.
+	if diskKind(err) != diskFine && diskKind(err) != diskFull {
+		_ = w.db.fail(err)
 	}
-	_ = w.db.fail(err)
 }
 
 // close leaves the file checkpointed, unless the store has failed: then nothing touches the disk again.
