@@ -40,6 +40,7 @@ type child struct {
 	cmd    *exec.Cmd
 	dir    string        // everything it wrote
 	exited chan struct{} // closed when the process is gone
+	env    []string      // its own settings
 }
 
 // serve starts a server on a throwaway store under the given limiter and waits until it is ready.
@@ -47,10 +48,10 @@ func (r *run) serve(ctx context.Context, limit Limit) (*child, error) {
 	secret := make([]byte, 32)
 	_, _ = rand.Read(secret) // never fails
 	c := &child{key: hex.EncodeToString(secret)}
-	env := []string{"HOLDFAST_ADMIN_KEY=" + c.key,
+	c.env = []string{"HOLDFAST_ADMIN_KEY=" + c.key,
 		"SYNTRA_RATE_LIMIT_RPS=" + strconv.FormatFloat(limit.Rate, 'f', -1, 64),
 		"SYNTRA_RATE_LIMIT_BURST=" + strconv.FormatFloat(limit.Burst, 'f', -1, 64)}
-	return c, c.start(ctx, r.command(env), func(addr string) []string { return r.Serve(filepath.Join(c.dir, "data"), addr) })
+	return c, c.start(ctx, r.command(c.env), func(addr string) []string { return r.Serve(filepath.Join(c.dir, "data"), addr) })
 }
 
 // null starts the bare handler that answers size bytes.
@@ -72,28 +73,33 @@ func (r *run) command(extra []string) *exec.Cmd {
 	return &exec.Cmd{Path: r.Executable, Env: append(env, extra...)}
 }
 
-// start runs the command on a free port and waits for its readiness. On an error nothing is left behind.
+// start runs the command in a throwaway folder on a free port and waits for its readiness. On an error nothing is left
+// behind.
 func (c *child) start(ctx context.Context, cmd *exec.Cmd, arguments func(addr string) []string) error {
-	dir, err := os.MkdirTemp("", "holdfast-lab-")
-	if err != nil {
+	var err error
+	if c.dir, err = os.MkdirTemp("", "holdfast-lab-"); err != nil {
 		return fault.Wrap("lab.Child", fault.Unavailable, err, "no throwaway folder")
 	}
-	c.dir, c.cmd, c.exited = dir, cmd, make(chan struct{})
 	if c.addr, err = freePort(); err != nil {
 		return c.giveUp(err, "no free loopback port")
 	}
-	cmd.Args = append([]string{cmd.Path}, arguments(c.addr)...)
-	output, err := os.Create(filepath.Join(dir, "output"))
+	return c.launch(ctx, cmd, arguments(c.addr))
+}
+
+// launch runs the command in the child's folder and waits for its readiness.
+func (c *child) launch(ctx context.Context, cmd *exec.Cmd, arguments []string) error {
+	output, err := os.Create(filepath.Join(c.dir, "output"))
 	if err != nil {
 		return c.giveUp(err, "no place for the server's output")
 	}
-	cmd.Stdout, cmd.Stderr = output, output
-	cmd.SysProcAttr = dieWithParent()
-	started := make(chan error)
+	cmd.Args = append([]string{cmd.Path}, arguments...)
+	cmd.Stdout, cmd.Stderr, cmd.SysProcAttr = output, output, dieWithParent()
+	exited, started := make(chan struct{}), make(chan error)
+	c.cmd, c.exited = cmd, exited
 	go func() {
 		// The kernel ties the child's life to the thread that started it, so that thread stays until the child is gone.
 		runtime.LockOSThread()
-		defer close(c.exited)
+		defer close(exited)
 		defer output.Close()
 		err := cmd.Start()
 		started <- err

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -37,6 +38,10 @@ func fakeMain(mode string, args []string) int {
 	f := newFake(mode, os.Getenv("HOLDFAST_ADMIN_KEY"))
 	f.rate, _ = strconv.ParseFloat(os.Getenv("SYNTRA_RATE_LIMIT_RPS"), 64)
 	f.burst, _ = strconv.ParseFloat(os.Getenv("SYNTRA_RATE_LIMIT_BURST"), 64)
+	if err := f.restore(args[2]); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
 	server := &http.Server{Addr: args[1], Handler: f, ReadHeaderTimeout: time.Second}
 	fmt.Fprintln(os.Stderr, server.ListenAndServe())
 	return 1
@@ -55,7 +60,7 @@ func options(t *testing.T, mode string) Options {
 	}
 	t.Cleanup(func() { out.Close() })
 	return Options{Executable: program, Env: append(os.Environ(), "LAB_FAKE="+mode), Out: out, Screen: report.NewPlain(io.Discard),
-		Serve: func(_, addr string) []string { return []string{"serve", addr} },
+		Serve: func(data, addr string) []string { return []string{"serve", addr, data} },
 		Null:  func(addr string, size int) []string { return []string{"null", addr, strconv.Itoa(size)} }, Command: "holdfast test"}
 }
 
@@ -86,7 +91,74 @@ type fake struct {
 	open     map[string][2]string
 	patches  []string
 	nth      uint64
-	rewarded map[string]bool
+	rewarded map[string]int
+	order    []string // decision ids
+	store    *os.File // what survives in the modes durable and twice: one line per decision or reward
+}
+
+// remember puts a line on disk, in the modes that keep anything.
+func (f *fake) remember(what, id string) {
+	if f.store != nil {
+		_, _ = f.store.WriteString(what + " " + id + "\n")
+	}
+}
+
+// restore reads what an earlier process of this store remembered.
+func (f *fake) restore(data string) error {
+	if f.mode != "durable" && f.mode != "twice" {
+		return nil
+	}
+	var err error
+	if f.store, err = os.OpenFile(data, os.O_CREATE|os.O_RDWR|os.O_APPEND, 0o600); err != nil {
+		return err
+	}
+	raw, err := io.ReadAll(f.store)
+	if err != nil {
+		return err
+	}
+	if len(raw) > 0 {
+		f.actions[capsulePath("crash")] = []string{"fast"}
+	}
+	for line := range strings.Lines(string(raw)) {
+		what, id, _ := strings.Cut(strings.TrimSpace(line), " ")
+		if what == "decided" {
+			f.order = append(f.order, id)
+			f.open[id] = [2]string{}
+			continue
+		}
+		f.rewarded[id]++
+	}
+	if f.mode == "twice" && len(f.order) > 0 {
+		f.rewarded[f.order[len(f.order)/2]]++
+	}
+	return nil
+}
+
+// look answers the log's reading routes.
+func (f *fake) look(w http.ResponseWriter, r *http.Request, last string) {
+	if last == "decisions" {
+		from := 0
+		if after := r.URL.Query().Get("after"); after != "" {
+			from = slices.Index(f.order, after) + 1
+		}
+		to := min(len(f.order), from+1000)
+		page := `{"decisions":[`
+		for i, id := range f.order[from:to] {
+			page += map[bool]string{true: ",", false: ""}[i > 0] + `{"decisionId":"` + id + `"}`
+		}
+		next := "null"
+		if to-from == 1000 {
+			next = `"` + f.order[to-1] + `"`
+		}
+		f.answer(w, "capsule.decisions", http.StatusOK, page+`],"next":`+next+`}`)
+		return
+	}
+	if _, known := f.open[last]; !known {
+		f.answer(w, "capsule.decision", http.StatusNotFound, `{"error":"decision not found"}`)
+		return
+	}
+	rewards := strings.TrimSuffix(strings.Repeat(`{"seq":1},`, f.rewarded[last]), ",")
+	f.answer(w, "capsule.decision", http.StatusOK, `{"rewards":[`+rewards+`]}`)
 }
 
 type bucket struct {
@@ -97,7 +169,7 @@ type bucket struct {
 func newFake(mode, key string) *fake {
 	return &fake{mode: mode, key: key, rate: 1e9, burst: 1e9, counts: map[route]uint64{}, buckets: map[string]*bucket{},
 		actions: map[string][]string{}, version: map[string]uint64{}, known: map[string]string{}, tried: map[string]int{},
-		open: map[string][2]string{}, rewarded: map[string]bool{}}
+		open: map[string][2]string{}, rewarded: map[string]int{}}
 }
 
 func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -138,6 +210,10 @@ func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case "POST reward":
 		f.reward(w, capsule, body)
 	default:
+		if last == "decisions" || strings.Contains(r.URL.Path, "/decisions/") {
+			f.look(w, r, last)
+			return
+		}
 		if _, is := f.actions[r.URL.Path]; is {
 			f.answer(w, "capsule", http.StatusOK, fmt.Sprintf(`{"modelVersion":%d}`, f.version[r.URL.Path]))
 			return
@@ -218,7 +294,12 @@ func (f *fake) decide(w http.ResponseWriter, capsule string, body []byte) {
 	}
 	f.decides++
 	id := fmt.Sprintf("dec_%011x", f.decides)
+	if _, after, found := strings.Cut(context, `"eventId":"`); found {
+		id, _, _ = strings.Cut(after, `"`)
+	}
 	f.open[id] = [2]string{context, action}
+	f.order = append(f.order, id)
+	f.remember("decided", id)
 	f.answer(w, "capsule.decide", http.StatusOK, fmt.Sprintf(`{"decisionId":%q,"action":%q,"probability":1}`, id, action))
 }
 
@@ -236,11 +317,12 @@ func (f *fake) reward(w http.ResponseWriter, capsule string, body []byte) {
 		f.answer(w, "capsule.reward", http.StatusNotFound, `{"error":"decision not found"}`)
 		return
 	}
-	if f.rewarded[reward.DecisionID] {
+	if f.rewarded[reward.DecisionID] > 0 {
 		f.answer(w, "capsule.reward", http.StatusOK, `{"ok":true,"applied":false,"duplicate":true}`)
 		return
 	}
-	f.rewarded[reward.DecisionID] = true
+	f.rewarded[reward.DecisionID]++
+	f.remember("rewarded", reward.DecisionID)
 	if reward.Reward == 1 {
 		f.known[made[0]] = made[1]
 	}

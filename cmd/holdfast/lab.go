@@ -25,7 +25,7 @@ func labCommand() *cobra.Command {
 	f.StringVar(&o.Files.JSON, "json", "", "also write the result to this file as JSON")
 	f.StringVar(&o.Files.CSV, "csv", "", "also write the tables to this file as CSV")
 	f.StringVar(&o.Files.HTML, "html", "", "also write the result to this file as one HTML page")
-	c.AddCommand(labQuick(&o), labLadder(&o), labBudget(&o), labLearn(&o), labNull())
+	c.AddCommand(labQuick(&o), labLadder(&o), labBudget(&o), labLearn(&o), labCrash(&o), labNull())
 	return c
 }
 
@@ -182,6 +182,25 @@ func labLearn(o *lab.Options) *cobra.Command {
 	f.StringVar(&plan.Capsule, "capsule", "", "tenant/job/capsule to learn in (default: a fresh one)")
 	f.StringVar(&plan.Spec, "spec", "", `merge patch over the default spec, such as '{"exploration":{"floor":0.02}}'`)
 	_ = c.MarkFlagRequired("data") // the flag exists: it was defined above
+	return c
+}
+
+func labCrash(o *lab.Options) *cobra.Command {
+	var plan lab.CrashOptions
+	c := &cobra.Command{
+		Use:   "crash",
+		Short: "Kill a server under load again and again, and look for what it had acknowledged",
+		Args:  cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			if err := children(o); err != nil {
+				return err
+			}
+			return lab.Crash(c.Context(), *o, plan)
+		},
+	}
+	c.Flags().IntVar(&plan.Cycles, "cycles", 20, "how often to kill it")
+	c.Flags().DurationVar(&plan.Load, "load", 500*time.Millisecond, "greatest time under load before a kill")
+	c.Flags().Uint64Var(&plan.Seed, "seed", 1, "of the moments")
 	return c
 }
 
