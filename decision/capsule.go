@@ -10,12 +10,15 @@ import (
 	"holdfast/fault"
 )
 
-// Capsule is one decision point, loaded. Lock order: admin, a stripe, apply, mu.
+// Capsule is one decision point, loaded. Lock order: changing, admin, a stripe, apply, mu.
 type Capsule struct {
 	service *Service
 	id      CapsuleID
 	key     int64
 	engine  atomic.Pointer[engine]
+
+	// changing is held while a new spec or program is worked out from the one in force and made to take effect.
+	changing sync.Mutex
 
 	// admin is held for reading by what learns or saves the model (rewards, uploads, snapshots) until its change is applied,
 	// and for writing by a change of the spec, the program or the logs, which thus never crosses one of them.
