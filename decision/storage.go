@@ -97,7 +97,7 @@ type Span struct{ Since, Until int64 }
 // LogView reads decisions and rewards.
 type LogView interface {
 	// Batches calls visit for the batches that overlap span, by ascending FirstMS (by descending LastMS when Newest is
-	// set; ties in the order of arrival, or its reverse), until it returns false. Batches may overlap: uploads come late.
+	// set; ties in any order), until it returns false. Batches may overlap: uploads come late.
 	// The payload is only valid during the call, and visit may read other things meanwhile, but not call Batches again.
 	Batches(capsule int64, q BatchQuery, visit func(Batch) (more bool, err error)) error
 	// EventTime returns a moment that the batch with the client-made id covers, NotFound when there is none.

@@ -3,6 +3,7 @@ package decisions_test
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"strconv"
 	"sync/atomic"
 	"testing"
@@ -221,4 +222,74 @@ func BenchmarkLook(b *testing.B) {
 			read(b, d, func(v decision.View) error { return batchAt(v, n*7%batches) })
 		}
 	})
+}
+
+// BenchmarkLate looks into a log of uploads: batches that come late and overlap, some of them days long.
+func BenchmarkLate(b *testing.B) {
+	const batches = 20_000
+	d := decisions.New(database(b))
+	key := newCapsule(b, d, "a")
+	payload := make([]byte, 1000)
+	rnd := rand.New(rand.NewPCG(1, 2))
+	begin := func(n int) int64 { return int64(1_000_000_000 + n*1000) } // a batch a second
+	write(b, d, func(tx decision.Tx) error {
+		for n := range batches {
+			length := rnd.Int64N(300_000)
+			if n%1000 == 0 {
+				length = 3 * 86_400_000
+			}
+			if err := tx.AppendBatch(decision.Batch{Capsule: key, FirstMS: begin(n) - length, LastMS: begin(n), Count: 7, Payload: payload}); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	for _, c := range []struct {
+		name  string
+		query func(n int) decision.BatchQuery
+		most  int
+	}{
+		{"moment", func(n int) decision.BatchQuery {
+			return decision.BatchQuery{Span: decision.Span{Since: begin(n), Until: begin(n) + 1}}
+		}, batches},
+		{"newest", func(int) decision.BatchQuery { return decision.BatchQuery{Newest: true} }, 1},
+		{"oldest", func(n int) decision.BatchQuery { return decision.BatchQuery{Span: decision.Span{Since: begin(n)}} }, 1},
+	} {
+		b.Run(c.name, func(b *testing.B) {
+			visited := 0
+			read(b, d, func(v decision.View) error {
+				for n := range b.N {
+					seen := 0
+					if err := v.Batches(key, c.query(n*7%batches), func(decision.Batch) (bool, error) {
+						seen++
+						return seen < c.most, nil
+					}); err != nil {
+						return err
+					}
+					visited += seen
+				}
+				return nil
+			})
+			b.ReportMetric(float64(visited)/float64(b.N), "batches/op")
+		})
+	}
+}
+
+// BenchmarkPurge is how long the writer is held by the erase of a log of 200 full batches and 100,000 rewards.
+func BenchmarkPurge(b *testing.B) {
+	for range b.N {
+		b.StopTimer()
+		d := decisions.New(database(b))
+		key := library(b, d, 200)
+		write(b, d, func(tx decision.Tx) error {
+			for n := 1000; n < 100_000; n++ {
+				if _, err := tx.AppendReward(key, 0, nthReward(n)); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		b.StartTimer()
+		write(b, d, func(tx decision.Tx) error { _, _, err := tx.PurgeLogs(key); return err })
+	}
 }

@@ -139,7 +139,7 @@ func (c *checker) lanes() error {
 		return err
 	}
 	err = c.each(func(row *store.Stmt) {
-		id, lane, first, last := row.IntAt(0), row.IntAt(1), row.IntAt(2), row.IntAt(3)
+		id, lane, first, last := row.IntAt(0), row.IntAt(1), row.IntAt(2), row.IntAt(3) // NULL reads as 0
 		switch {
 		case first > last:
 			c.find("batch %d ends before it begins", id)
@@ -153,7 +153,7 @@ func (c *checker) lanes() error {
 		} else {
 			wide = max(wide, last-first)
 		}
-	}, "SELECT id, lane, first_ms, last_ms FROM batches WHERE capsule = ? ORDER BY lane, last_ms, first_ms, id", c.row.Key)
+	}, "SELECT id, late, first_ms, last_ms FROM batches WHERE capsule = ? ORDER BY late, last_ms, first_ms, id", c.row.Key)
 	if end > tail {
 		c.find("the tally says that batches in order end at %d, they end at %d", tail, end)
 	}

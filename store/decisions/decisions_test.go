@@ -40,7 +40,7 @@ func TestConformance(t *testing.T) {
 
 func TestMigrationsArePinned(t *testing.T) {
 	storetest.Pin(t, decisions.Migrations(), map[string]string{
-		"001_decisions.sql": "358981d0820ed6c1d6ee4d9d94f715c9ce306a8297fbb06c32ad8d34d08a7928",
+		"001_decisions.sql": "4e1ac65f762b16acf1afde0c9c1e581a651857aabf2c6f3a1efd67a5965b827e",
 	})
 }
 

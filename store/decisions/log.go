@@ -8,14 +8,14 @@ import (
 	"holdfast/store"
 )
 
-// The lanes of late batches by their length in ms; lane 0 is for batches in order, whatever their length, and the last
-// lane for all that are longer. A look at a moment goes over the entries that end at most a lane's length after it, so a
-// batch of days among many of milliseconds costs one entry and not a scan of days.
+// The lanes of late batches by their length. A look at a moment goes over the entries that end at most a lane's length
+// after it, so a batch of days among many of milliseconds costs one entry and not a scan of days.
 const (
 	laneSecond = 1 + iota
 	laneMinute
 	laneHour
 	laneLonger
+	lanes = laneLonger
 )
 
 const (
@@ -24,6 +24,7 @@ const (
 	hour   = 60 * minute
 )
 
+// lateLane is the lane of a late batch of that length in ms.
 func lateLane(length int64) int64 {
 	switch {
 	case length <= second:
@@ -37,8 +38,8 @@ func lateLane(length int64) int64 {
 }
 
 const (
-	insertBatch = `INSERT INTO batches (capsule, lane, first_ms, last_ms, count, payload)
-		SELECT capsule, CASE WHEN ? >= tail_ms THEN 0 ELSE ? END, ?, ?, ?, ? FROM tallies WHERE capsule = ?`
+	insertBatch = `INSERT INTO batches (capsule, late, first_ms, last_ms, count, payload)
+		SELECT capsule, CASE WHEN ? >= tail_ms THEN NULL ELSE ? END, ?, ?, ?, ? FROM tallies WHERE capsule = ?`
 	countBatch = `UPDATE tallies SET decisions = decisions + ?, bytes = bytes + ?,
 		first_ms = CASE WHEN decisions = 0 OR ? < first_ms THEN ? ELSE first_ms END,
 		last_ms = CASE WHEN decisions = 0 OR ? > last_ms THEN ? ELSE last_ms END,
@@ -113,24 +114,26 @@ func (v view) EventIDs(capsule int64, visit func(id string)) error {
 }
 
 // Every look goes over the index alone and fetches a payload by its row once it is wanted: a batch behind the end of the
-// span is found to be so without its payload, which is many pages, being read. The last column of the lane 0 texts says
-// whether there is any late batch.
+// span is found to be so without its payload, which is many pages, being read. The last column of the texts for batches in
+// order says whether there is any late one.
 const (
-	hasLate     = `EXISTS (SELECT 1 FROM batches WHERE capsule = ? AND lane > 0)`
+	hasLate     = `EXISTS (SELECT 1 FROM batches WHERE capsule = ? AND late > 0)`
 	oldestFirst = `SELECT id, first_ms, last_ms, ` + hasLate + ` FROM batches
-		WHERE capsule = ? AND lane = 0 AND last_ms >= ? ORDER BY last_ms, first_ms, id`
+		WHERE capsule = ? AND late IS NULL AND last_ms >= ? ORDER BY last_ms, first_ms, id`
 	// The first batch that ends at or after the end of the span is the last that can have begun before it.
 	newestFirst = `SELECT id, first_ms, last_ms, ` + hasLate + ` FROM batches
-		WHERE capsule = ? AND lane = 0 AND last_ms >= ? AND last_ms <= coalesce(
-			(SELECT min(last_ms) FROM batches WHERE capsule = ? AND lane = 0 AND last_ms >= ?), ?)
+		WHERE capsule = ? AND late IS NULL AND last_ms >= ? AND last_ms <= coalesce(
+			(SELECT min(last_ms) FROM batches WHERE capsule = ? AND late IS NULL AND last_ms >= ?), ?)
 		ORDER BY last_ms DESC, first_ms DESC, id DESC`
-	late = `SELECT b.id, b.first_ms, b.last_ms FROM (
-			SELECT 1 AS lane, 1000 AS width UNION ALL SELECT 2, 60000 UNION ALL SELECT 3, 3600000
-			UNION ALL SELECT 4, longest_ms FROM tallies WHERE capsule = ?) l
-		CROSS JOIN batches b ON b.capsule = ? AND b.lane = l.lane AND b.last_ms >= ? AND b.last_ms < ? + l.width
-		WHERE b.first_ms < ? `
-	lateOldest    = late + `ORDER BY b.first_ms, b.id`
-	lateNewest    = late + `ORDER BY b.last_ms DESC, b.id DESC`
+	// A part per lane, which SQLite merges as they come from the index.
+	lateByStart = `SELECT id, first_ms, last_ms FROM batches
+		WHERE capsule = ? AND late = ? AND first_ms > ? AND first_ms < ? AND last_ms >= ?`
+	lateByEnd = `SELECT id, first_ms, last_ms FROM batches
+		WHERE capsule = ? AND late = ? AND last_ms >= ? AND last_ms < ? AND first_ms < ?`
+	union         = ` UNION ALL `
+	lateOldest    = lateByStart + union + lateByStart + union + lateByStart + union + lateByStart + ` ORDER BY first_ms`
+	lateNewest    = lateByEnd + union + lateByEnd + union + lateByEnd + union + lateByEnd + ` ORDER BY last_ms DESC`
+	selectLongest = `SELECT longest_ms FROM tallies WHERE capsule = ?`
 	selectPayload = `SELECT count, payload FROM batches WHERE id = ?`
 )
 
@@ -182,11 +185,24 @@ func (v view) ordered(capsule int64, q decision.BatchQuery) cursor {
 }
 
 func (v view) others(capsule int64, q decision.BatchQuery) cursor {
+	c := cursor{span: q.Span}
+	longest := int64(0)
+	if c.err = v.each(func(row *store.Stmt) { longest = row.IntAt(0) }, selectLongest, capsule); c.err != nil {
+		return c
+	}
 	sql := lateOldest
 	if q.Newest {
 		sql = lateNewest
 	}
-	c := cursor{span: q.Span, stmt: v.q.Stmt(sql).Int(capsule).Int(capsule).Int(q.Since).Int(q.Until).Int(q.Until)}
+	c.stmt = v.q.Stmt(sql)
+	for lane, length := range [lanes]int64{second, minute, hour, longest} {
+		c.stmt.Int(capsule).Int(int64(lane + 1))
+		if q.Newest {
+			c.stmt.Int(q.Since).Int(q.Until + length).Int(q.Until)
+		} else {
+			c.stmt.Int(q.Since - length - 1).Int(q.Until).Int(q.Since)
+		}
+	}
 	c.next()
 	return c
 }
@@ -209,7 +225,7 @@ func (v view) visit(b decision.Batch, id int64, visit func(decision.Batch) (bool
 type cursor struct {
 	stmt            *store.Stmt
 	span            decision.Span
-	ascending       bool // in lane 0: the first row behind the span ends it
+	ascending       bool // batches in order, oldest first: the first row behind the span ends it
 	ok              bool
 	id, first, last int64
 	err             error

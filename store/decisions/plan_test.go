@@ -25,25 +25,26 @@ func TestLooksGoByIndex(t *testing.T) {
 		sql  string
 		want []string // each is in a step of its own
 	}{
-		"capsule":            {selectCapsule, []string{"SEARCH c USING INDEX sqlite_autoindex_capsules_1 (tenant=? AND job=? AND name=?)", "SEARCH t USING INTEGER PRIMARY KEY"}},
-		"batches oldest":     {oldestFirst, []string{"SEARCH batches USING COVERING INDEX batches_by_end (capsule=? AND lane=? AND last_ms>?)", "(capsule=? AND lane>?)"}},
-		"batches newest":     {newestFirst, []string{"SEARCH batches USING COVERING INDEX batches_by_end (capsule=? AND lane=? AND last_ms>? AND last_ms<?)"}},
-		"late batches":       {lateOldest, []string{"SEARCH b USING COVERING INDEX batches_by_end (capsule=? AND lane=? AND last_ms>? AND last_ms<?)"}},
-		"batches by end":     {byEnd, []string{"MERGE (UNION ALL)", "SEARCH batches USING COVERING INDEX batches_by_end (capsule=? AND lane=?)"}},
-		"payload":            {selectPayload, []string{"SEARCH batches USING INTEGER PRIMARY KEY (rowid=?)"}},
-		"reward by key":      {rewardByKey, []string{"SEARCH r USING INDEX rewards_by_key (capsule=? AND key=?)"}},
-		"reward by decision": {rewardByDecision, []string{"SEARCH d USING COVERING INDEX rewards_by_decision (capsule=? AND decision=?)", "SEARCH r USING PRIMARY KEY (capsule=? AND seq=?)"}},
-		"rewards after":      {rewardsAfter, []string{"SEARCH r USING PRIMARY KEY (capsule=? AND seq>?)"}},
-		"reward pinned":      {pinned, []string{"rewards_by_key (capsule=? AND key=?)", "rewards_by_decision (capsule=? AND decision=? AND seq>?)"}},
-		"drop by key":        {dropByKey, []string{"rewards_by_key (capsule=? AND key=?)"}},
-		"drop by decision":   {dropByDecision, []string{"SEARCH rewards USING PRIMARY KEY (capsule=? AND seq=?)", "rewards_by_decision (capsule=? AND decision=?)"}},
-		"newest snapshot":    {snapshotColumns + " LIMIT 1", []string{"SEARCH snapshots USING INDEX snapshots_of (capsule=?)"}},
-		"publication":        {publicationColumns, []string{"publications_by_tag (capsule=? AND tag=?)"}},
-		"next audit number":  {insertAudit, []string{"SEARCH audits USING PRIMARY KEY (tenant=? AND job=? AND capsule=?)"}},
-		"deferred before":    {heldBefore, []string{"SEARCH held USING INDEX held_by_time (time_ms<?)"}},
-		"reward's tally":     {countReward, []string{"SEARCH tallies USING INTEGER PRIMARY KEY"}},
-		"event":              {selectEvent, []string{"SEARCH events USING PRIMARY KEY (capsule=? AND id=?)"}},
-		"purge of rewards":   {"DELETE FROM rewards WHERE capsule = ?", []string{"SEARCH rewards USING PRIMARY KEY (capsule=?)"}},
+		"capsule":             {selectCapsule, []string{"SEARCH c USING INDEX sqlite_autoindex_capsules_1 (tenant=? AND job=? AND name=?)", "SEARCH t USING INTEGER PRIMARY KEY"}},
+		"batches oldest":      {oldestFirst, []string{"SEARCH batches USING COVERING INDEX batches_by_end (capsule=? AND late=? AND last_ms>?)", "(capsule=? AND late>?)"}},
+		"batches newest":      {newestFirst, []string{"SEARCH batches USING COVERING INDEX batches_by_end (capsule=? AND late=? AND last_ms>? AND last_ms<?)"}},
+		"late batches":        {lateOldest, []string{"SEARCH batches USING COVERING INDEX late_by_start (capsule=? AND late=? AND first_ms>? AND first_ms<?)"}},
+		"late batches newest": {lateNewest, []string{"SEARCH batches USING COVERING INDEX batches_by_end (capsule=? AND late=? AND last_ms>? AND last_ms<?)"}},
+		"batches by end":      {byEnd, []string{"MERGE (UNION ALL)", "SEARCH batches USING COVERING INDEX batches_by_end (capsule=? AND late=?)"}},
+		"payload":             {selectPayload, []string{"SEARCH batches USING INTEGER PRIMARY KEY (rowid=?)"}},
+		"reward by key":       {rewardByKey, []string{"SEARCH r USING INDEX rewards_by_key (capsule=? AND key=?)"}},
+		"reward by decision":  {rewardByDecision, []string{"SEARCH d USING COVERING INDEX rewards_by_decision (capsule=? AND decision=?)", "SEARCH r USING PRIMARY KEY (capsule=? AND seq=?)"}},
+		"rewards after":       {rewardsAfter, []string{"SEARCH r USING PRIMARY KEY (capsule=? AND seq>?)"}},
+		"reward pinned":       {pinned, []string{"rewards_by_key (capsule=? AND key=?)", "rewards_by_decision (capsule=? AND decision=? AND seq>?)"}},
+		"drop by key":         {dropByKey, []string{"rewards_by_key (capsule=? AND key=?)"}},
+		"drop by decision":    {dropByDecision, []string{"SEARCH rewards USING PRIMARY KEY (capsule=? AND seq=?)", "rewards_by_decision (capsule=? AND decision=?)"}},
+		"newest snapshot":     {snapshotColumns + " LIMIT 1", []string{"SEARCH snapshots USING INDEX snapshots_of (capsule=?)"}},
+		"publication":         {publicationColumns, []string{"publications_by_tag (capsule=? AND tag=?)"}},
+		"next audit number":   {insertAudit, []string{"SEARCH audits USING PRIMARY KEY (tenant=? AND job=? AND capsule=?)"}},
+		"deferred before":     {heldBefore, []string{"SEARCH held USING INDEX held_by_time (time_ms<?)"}},
+		"reward's tally":      {countReward, []string{"SEARCH tallies USING INTEGER PRIMARY KEY"}},
+		"event":               {selectEvent, []string{"SEARCH events USING PRIMARY KEY (capsule=? AND id=?)"}},
+		"purge of rewards":    {"DELETE FROM rewards WHERE capsule = ?", []string{"SEARCH rewards USING PRIMARY KEY (capsule=?)"}},
 	} {
 		var steps []string
 		err := db.Read(t.Context(), func(s *store.Snapshot) error {
@@ -67,7 +68,7 @@ func TestLooksGoByIndex(t *testing.T) {
 			}
 		}
 		for _, step := range steps {
-			if strings.HasPrefix(step, "SCAN") && !strings.Contains(step, "CONSTANT ROW") && step != "SCAN l" {
+			if strings.HasPrefix(step, "SCAN") && !strings.Contains(step, "CONSTANT ROW") || strings.HasPrefix(step, "USE TEMP") {
 				t.Errorf("%s: %s", name, step)
 			}
 		}

@@ -27,18 +27,18 @@ func (t tx) PurgeLogs(capsule int64) (decisions, rewards int64, err error) {
 	return decisions, rewards, nil
 }
 
-// Batches by when they end, over all lanes; each part comes from the index in order.
+// Batches by when they end, late ones and others; each part comes from the index in order.
 const (
-	lanePart = `SELECT id, last_ms, first_ms FROM batches WHERE capsule = ? AND lane = `
-	byEnd    = lanePart + `0 UNION ALL ` + lanePart + `1 UNION ALL ` + lanePart + `2 UNION ALL ` + lanePart + `3 UNION ALL ` +
-		lanePart + `4 ORDER BY last_ms, first_ms, id`
+	endPart = `SELECT id, last_ms FROM batches WHERE capsule = ? AND late `
+	byEnd   = endPart + `IS NULL UNION ALL ` + endPart + `= 1 UNION ALL ` + endPart + `= 2 UNION ALL ` +
+		endPart + `= 3 UNION ALL ` + endPart + `= 4 ORDER BY last_ms`
 	countDrop = `UPDATE tallies SET decisions = decisions - ?, rewards = rewards - ?, erased = erased + ?, bytes = bytes - ?,
 		first_ms = coalesce((SELECT min(ms) FROM (
-			SELECT * FROM (SELECT first_ms AS ms FROM batches WHERE capsule = ? AND lane = 0 ORDER BY last_ms, first_ms LIMIT 1)
-			UNION ALL SELECT first_ms FROM batches WHERE capsule = ? AND lane > 0)), 0),
+			SELECT * FROM (SELECT first_ms AS ms FROM batches WHERE capsule = ? AND late IS NULL ORDER BY last_ms, first_ms LIMIT 1)
+			UNION ALL SELECT first_ms FROM batches WHERE capsule = ? AND late > 0)), 0),
 		last_ms = coalesce((SELECT max(ms) FROM (
-			SELECT max(last_ms) AS ms FROM batches WHERE capsule = ? AND lane = 0
-			UNION ALL SELECT max(last_ms) FROM batches WHERE capsule = ? AND lane > 0)), 0)
+			SELECT max(last_ms) AS ms FROM batches WHERE capsule = ? AND late IS NULL
+			UNION ALL SELECT max(last_ms) FROM batches WHERE capsule = ? AND late > 0)), 0)
 		WHERE capsule = ?`
 	pinned = `SELECT EXISTS (SELECT 1 FROM rewards WHERE capsule = ? AND key = ? AND decision IS NULL AND seq > ?)
 		OR EXISTS (SELECT 1 FROM rewards WHERE capsule = ? AND decision = ? AND seq > ?)`

@@ -33,25 +33,26 @@ CREATE TABLE tallies (
     bytes      INTEGER NOT NULL DEFAULT 0, -- of payload
     first_ms   INTEGER NOT NULL DEFAULT 0, -- of the decisions there now
     last_ms    INTEGER NOT NULL DEFAULT 0,
-    tail_ms    INTEGER NOT NULL DEFAULT 0, -- end of the newest batch of lane 0
-    longest_ms INTEGER NOT NULL DEFAULT 0, -- length of the longest batch of the last lane
+    tail_ms    INTEGER NOT NULL DEFAULT 0, -- end of the newest batch in order
+    longest_ms INTEGER NOT NULL DEFAULT 0, -- length of the longest late batch
     seed       INTEGER NOT NULL DEFAULT 0,
     draws      INTEGER NOT NULL DEFAULT 0
 ) STRICT;
 
--- One row per batch and capsule. Lane 0 holds batches that start no earlier than the one before ended, so that their
--- order by first_ms, by last_ms and by id is the same. Other lanes hold the rest by length, so that a look at a moment
--- has to go over few batches that do not cover it.
+-- One row per batch and capsule. late is NULL for a batch that starts no earlier than the one before ended: those have the
+-- same order by first_ms, by last_ms and by id. Others have the number of their lane, which goes by their length, so that a
+-- look at a moment goes over few batches that do not cover it.
 CREATE TABLE batches (
     id       INTEGER PRIMARY KEY,
     capsule  INTEGER NOT NULL,
-    lane     INTEGER NOT NULL,
+    late     INTEGER,
     first_ms INTEGER NOT NULL,
     last_ms  INTEGER NOT NULL,
     count    INTEGER NOT NULL,
     payload  BLOB    NOT NULL
 ) STRICT;
-CREATE INDEX batches_by_end ON batches (capsule, lane, last_ms, first_ms);
+CREATE INDEX batches_by_end ON batches (capsule, late, last_ms, first_ms);
+CREATE INDEX late_by_start ON batches (capsule, late, first_ms, last_ms) WHERE late IS NOT NULL;
 
 -- Ids that clients made. Ids of the server carry their time in them.
 CREATE TABLE events (
