@@ -97,3 +97,11 @@ func RetryAfter(err error) time.Duration {
 	}
 	return 0
 }
+
+// MessageOf returns what a caller may be told of err: the message of the first *Error in its chain, "internal" without one.
+func MessageOf(err error) string {
+	if e, ok := errors.AsType[*Error](err); ok {
+		return e.Message()
+	}
+	return Internal.String()
+}
