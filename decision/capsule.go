@@ -43,7 +43,8 @@ type Capsule struct {
 	draws   draws
 	stored  Stats // what is on disk
 
-	events filter // client-made ids
+	events    filter // client-made ids
+	publisher publisher
 }
 
 // draws counts the seeds of a capsule whose spec fixes them. Their number on disk is ahead of those used by at least the

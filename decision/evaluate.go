@@ -144,9 +144,15 @@ func (q *EvaluateRequest) Validate() error {
 // targetColumn is the offline policy whose PMF stands in the rows.
 const targetColumn = "target-column"
 
+// Evidence is what an evaluation stands on.
+type Evidence struct {
+	Rows       []Row
+	Unrewarded int // decisions without a reward that are not among Rows
+}
+
 // EvaluateRows computes the report. current is the spec in force; candidate is the spec to judge, nil for a named policy.
 // Rows without a reward or a PMF and unverified rows are counted and left out.
-func EvaluateRows(ctx context.Context, rows []Row, q EvaluateRequest, current, candidate *Spec) (*Report, error) {
+func EvaluateRows(ctx context.Context, log Evidence, q EvaluateRequest, current, candidate *Spec) (*Report, error) {
 	if err := q.Validate(); err != nil {
 		return nil, err
 	}
@@ -165,7 +171,8 @@ func EvaluateRows(ctx context.Context, rows []Row, q EvaluateRequest, current, c
 	if candidate != nil {
 		r.Policy = "spec"
 	}
-	used := r.Data.take(rows)
+	used := r.Data.take(log.Rows)
+	r.Data.RowsWithoutReward += log.Unrewarded
 	r.Data.RewardAggregation = current.aggregation()
 	if len(used) < 2 {
 		return nil, fault.New("decision.Evaluate", fault.Conflict, "no logged decisions to evaluate: %d with a reward, at least 2 are needed", len(used))

@@ -149,7 +149,7 @@ func evaluated(t testing.TB, rows []Row, edit func(*EvaluateRequest), candidate 
 	if edit != nil {
 		edit(&q)
 	}
-	r, err := EvaluateRows(context.Background(), rows, q, current, spec)
+	r, err := EvaluateRows(context.Background(), Evidence{Rows: rows}, q, current, spec)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -290,7 +290,7 @@ func TestEvaluationRefusals(t *testing.T) {
 		q.Policy = "logged"
 		kept := rows
 		tc.edit(&q)
-		_, err := EvaluateRows(context.Background(), rows, q, spec, nil)
+		_, err := EvaluateRows(context.Background(), Evidence{Rows: rows}, q, spec, nil)
 		rows = kept
 		if fault.KindOf(err) != tc.kind || err == nil || !strings.Contains(err.Error(), tc.want) {
 			t.Errorf("%s: got %v, want %v with %q", name, err, tc.kind, tc.want)
@@ -298,7 +298,7 @@ func TestEvaluationRefusals(t *testing.T) {
 	}
 	q := DefaultEvaluation()
 	q.Spec = []byte(`{}`)
-	if _, err := EvaluateRows(context.Background(), rows, q, spec, baseline); fault.KindOf(err) != fault.Invalid {
+	if _, err := EvaluateRows(context.Background(), Evidence{Rows: rows}, q, spec, baseline); fault.KindOf(err) != fault.Invalid {
 		t.Errorf("a baselineExplore candidate: %v", err)
 	}
 }

@@ -90,18 +90,9 @@ func badReward(format string, args ...any) error {
 	return fault.New("decision.Reward", fault.Invalid, format, args...)
 }
 
-// prepare checks a reward, finds its decision, and works out what the model will learn.
+// prepare finds a reward's decision, checks the reward, and works out what the model will learn.
 func (c *Capsule) prepare(ctx context.Context, e *engine, r *RewardRequest, o *verdict) error {
-	key, err := rewardKey(e.spec.Rewards, r)
-	if err != nil {
-		return err
-	}
-	if math.IsNaN(r.Value) || math.IsInf(r.Value, 0) {
-		return badReward("the reward must be a finite number")
-	}
-	learned := e.spec.Mode != Frozen
-	detail, err := rewardDetail(r.Detail, learned)
-	if err != nil {
+	if err := checkReward(e, r); err != nil {
 		return err
 	}
 	d, f, err := c.find(ctx, r.DecisionID)
@@ -112,13 +103,39 @@ func (c *Capsule) prepare(ctx context.Context, e *engine, r *RewardRequest, o *v
 		return err
 	}
 	o.fate = f
+	return c.judge(e, r, &d, o)
+}
+
+// checkReward says what is wrong with a reward, whatever its decision.
+func checkReward(e *engine, r *RewardRequest) error {
+	if _, err := rewardKey(e.spec.Rewards, r); err != nil {
+		return err
+	}
+	if math.IsNaN(r.Value) || math.IsInf(r.Value, 0) {
+		return badReward("the reward must be a finite number")
+	}
+	_, err := rewardDetail(r.Detail, true)
+	return err
+}
+
+// judge fills a verdict from a checked reward and its decision.
+func (c *Capsule) judge(e *engine, r *RewardRequest, d *Decision, o *verdict) error {
+	key, err := rewardKey(e.spec.Rewards, r)
+	if err != nil {
+		return err
+	}
+	learned := e.spec.Mode != Frozen
+	detail, err := rewardDetail(r.Detail, learned)
+	if err != nil {
+		return err
+	}
 	o.reward = Reward{TimeMS: c.service.nowMS(), DecisionID: d.ID, Value: r.Value, Key: key, Detail: detail, Learned: learned,
 		Normalized: Normalize(r.Value, e.spec.Lo, e.spec.Hi)}
 	if !learned {
 		return nil
 	}
 	o.weight = e.spec.Learner.Weight(d.Probability)
-	o.terms, err = lesson(&d, e.spec.Learner.Bits)
+	o.terms, err = lesson(d, e.spec.Learner.Bits)
 	return err
 }
 

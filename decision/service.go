@@ -62,10 +62,11 @@ type Service struct {
 	sweeps   sweeps
 	snapshot chan *Capsule // models due for a snapshot
 
-	closing atomic.Bool
-	context context.Context // of the goroutines; ends in Close
-	stop    context.CancelFunc
-	running sync.WaitGroup
+	evaluating atomic.Int32 // evaluations that run
+	closing    atomic.Bool
+	context    context.Context // of the goroutines; ends in Close
+	stop       context.CancelFunc
+	running    sync.WaitGroup
 }
 
 // shards is how many parts the table of loaded capsules has: loading one copies a part, finding one takes no lock.

@@ -26,6 +26,8 @@ type specEvent struct {
 	Patch  jsontext.Value `json:"patch"`
 	SHA256 string         `json:"specSha256"`
 	File   string         `json:"file,omitzero"`
+	Gates  []string       `json:"gates,omitzero"` // of a promotion
+	Error  string         `json:"error,omitzero"` // why a promotion was refused
 }
 
 // row makes the audit event of a change to spec.
@@ -100,6 +102,8 @@ type specChange struct {
 	event specEvent
 	name  string // of the audit event
 	onto  base
+	// expect is the text of the spec that the change was judged against: Conflict when another is in force. Nil for any.
+	expect []byte
 }
 
 // specOutcome says what became of it.
@@ -159,6 +163,9 @@ func (c *Capsule) changeSpec(ctx context.Context, p specChange) (*Spec, specOutc
 	defer c.changing.Unlock()
 	e := c.engine.Load()
 	text := e.spec.Text
+	if p.expect != nil && !bytes.Equal(p.expect, text) {
+		return nil, specSame, fault.New("decision.Promote", fault.Conflict, "the spec was changed while the candidate was evaluated")
+	}
 	if p.onto == onDefaults {
 		text = Defaults()
 	}

@@ -116,6 +116,11 @@ func (s *Service) runSweeps(ctx context.Context) {
 			retained = s.options.Now()
 		}
 		s.sweep(ctx, due)
+		if due {
+			if err := s.dropHeld(ctx); err != nil && ctx.Err() == nil {
+				s.log.Error("deferred events could not be dropped", "err", err)
+			}
+		}
 	}
 }
 
