@@ -449,6 +449,11 @@ func (r *reader) actions() []Action {
 
 // RecordIDs calls visit for the id of every record in a stored payload; retention needs it.
 func RecordIDs(payload []byte, visit func(id string)) error {
+	return Records(payload, func(id string, _ int64) { visit(id) })
+}
+
+// Records calls visit for the id and the time of every record in a stored payload. It fails when the payload is damaged.
+func Records(payload []byte, visit func(id string, ms int64)) error {
 	it, err := unseal(payload)
 	if err != nil {
 		return err
@@ -462,10 +467,9 @@ func RecordIDs(payload []byte, visit func(id string)) error {
 		if err != nil {
 			return err
 		}
-		visit(h.id())
+		visit(h.id(), h.ms)
 	}
 }
-
 // DecodePayload calls visit for every decision in a stored payload, in the order they were made, until it returns false.
 func DecodePayload(payload []byte, visit func(Decision) (more bool)) error {
 	it, err := unseal(payload)

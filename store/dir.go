@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"crypto/rand"
 	"encoding/binary"
+	"encoding/hex"
 	"errors"
 	"io"
 	"io/fs"
@@ -89,7 +90,7 @@ func readPid(path string) int {
 	return pid
 }
 
-// AdminKey returns the operator's key. The first call on a new folder makes one of 130 random bits, keeps it with mode
+// AdminKey returns the operator's key. The first call on a new folder makes one of 256 random bits, in hex, keeps it with mode
 // 0600 and reports made, so that it can be shown once.
 func (d *Dir) AdminKey() (key string, made bool, err error) {
 	text, err := os.ReadFile(d.File(keyName))
@@ -103,7 +104,7 @@ func (d *Dir) AdminKey() (key string, made bool, err error) {
 	if !errors.Is(err, fs.ErrNotExist) {
 		return "", false, dirError(err, "the admin key cannot be read")
 	}
-	key = rand.Text()
+	key = hexKey()
 	return key, true, writeFile(d.File(keyName), []byte(key+"\n"), 0o600)
 }
 
@@ -240,4 +241,11 @@ func dirError(err error, msg string) error {
 		return fullError(err)
 	}
 	return fault.Wrap("store", fault.Internal, err, msg)
+}
+
+// hexKey returns 32 random bytes in lower-case hex.
+func hexKey() string {
+	var b [32]byte
+	_, _ = rand.Read(b[:]) // documented never to fail
+	return hex.EncodeToString(b[:])
 }

@@ -1,10 +1,16 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
 
 	"github.com/spf13/cobra"
 
+	"holdfast/decision"
 	"holdfast/fault"
 	"holdfast/store"
 	"holdfast/store/decisions"
@@ -92,13 +98,11 @@ func doctorCommand() *cobra.Command {
 			for _, f := range report.Findings {
 				findings = append(findings, finding{f.File, f.What})
 			}
-			more, err := decisions.Check(c.Context(), data)
+			more, err := examine(c.Context(), filepath.Join(data, decisionsFile))
 			if err != nil {
 				return err
 			}
-			for _, what := range more {
-				findings = append(findings, finding{decisionsFile, what})
-			}
+			findings = append(findings, more...)
 			if asJSON {
 				err = printJSON(c.OutOrStdout(), struct {
 					OK       bool      `json:"ok"`
@@ -122,4 +126,31 @@ func doctorCommand() *cobra.Command {
 	f.BoolVar(&asJSON, "json", false, "print JSON")
 	f.SetNormalizeFunc(storeIsData)
 	return c
+}
+
+// examine looks at what the decision service keeps: specs, log, tallies and models.
+func examine(ctx context.Context, file string) ([]finding, error) {
+	if _, err := os.Stat(file); errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	db, err := store.Open(ctx, store.Options{Path: file, ReadOnly: true})
+	if err != nil {
+		return nil, err
+	}
+	found, err := decisions.New(db).Check(ctx, decisions.Probe{
+		Records:  decision.Records,
+		Snapshot: func(text []byte) error { _, _, err := decision.DecodeSnapshot(text); return err },
+		Spec:     func(text []byte) error { _, err := decision.ParseSpec(text); return err },
+	})
+	if err = errors.Join(err, db.Close(ctx)); err != nil {
+		return nil, err
+	}
+	list := make([]finding, len(found))
+	for i, f := range found {
+		list[i] = finding{decisionsFile, f.What}
+		if f.Capsule != (decision.CapsuleID{}) {
+			list[i].What = f.Capsule.String() + ": " + f.What
+		}
+	}
+	return list, nil
 }

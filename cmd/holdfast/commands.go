@@ -4,5 +4,8 @@ import "github.com/spf13/cobra"
 
 // commands are all there are, in the order that help shows them.
 func commands() []*cobra.Command {
-	return []*cobra.Command{serveCommand(), labCommand(), benchCommand(), configCommand(), versionCommand()}
+	return []*cobra.Command{
+		serveCommand(), demoCommand(), healthCommand(), statusCommand(), stopCommand(),
+		backupCommand(), restoreCommand(), doctorCommand(), labCommand(), benchCommand(), configCommand(), versionCommand(),
+	}
 }
