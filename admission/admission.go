@@ -59,7 +59,7 @@ type Options struct {
 // Gate admits requests. It is safe for concurrent use; an uncontended yes takes no lock that principals share for long
 // and allocates nothing.
 type Gate struct {
-	epoch    time.Time
+	epoch    time.Time // a second before the gate was made
 	pace     pace
 	accounts *accounts // nil without a rate
 	line     int
@@ -69,7 +69,7 @@ type Gate struct {
 
 // New returns a Gate, or ErrRate for a rate that means nothing.
 func New(o Options) (*Gate, error) {
-	g := &Gate{epoch: time.Now(), line: o.Line}
+	g := &Gate{epoch: time.Now().Add(-time.Second), line: o.Line}
 	if o.Rate != nil {
 		var err error
 		if g.pace, err = o.Rate.pace(); err != nil {
@@ -213,8 +213,8 @@ func (g *Gate) attempt(a *account, now int64) int64 {
 // ticks turns a time into bucket ticks.
 func (g *Gate) ticks(t time.Time) int64 { return g.since(t) * ticksPerNano }
 
-// since returns nanoseconds since the gate was made, at least 1.
-func (g *Gate) since(t time.Time) int64 { return max(1, int64(t.Sub(g.epoch))) }
+// since returns nanoseconds since the epoch; a caller's older clock reads as the epoch.
+func (g *Gate) since(t time.Time) int64 { return max(0, int64(t.Sub(g.epoch))) }
 
 // duration turns ticks into time, rounded up: a token that is awaited must be there.
 func duration(ticks int64) time.Duration {
