@@ -147,13 +147,7 @@ func (r *run) parts(ctx context.Context, b *budgets) error {
 		case "connections":
 			err = r.connections(ctx, b)
 		case "limiter":
-			var m *measured
-			if m, _, err = r.limited(ctx, b.plan.timing.limiter); err == nil {
-				r.note("limiter", m)
-				b.row(fmt.Sprintf("accepted in %.1f s of saturating load", m.Elapsed.Seconds()),
-					fmt.Sprintf("%.0f ± 1 %%", defaultLimit.Rate*m.Elapsed.Seconds()+defaultLimit.Burst),
-					one(float64(m.Total().Class(load.Accepted))), grade(admittedWell(m)))
-			}
+			err = r.limiter(ctx, b)
 		}
 		if err != nil {
 			return err
@@ -162,9 +156,18 @@ func (r *run) parts(ctx context.Context, b *budgets) error {
 	return nil
 }
 
-func admittedWell(m *measured) bool {
-	g, _ := admitted(m, defaultLimit)
-	return g == report.Met
+// limiter saturates a server under the limiter's default.
+func (r *run) limiter(ctx context.Context, b *budgets) error {
+	d := b.plan.timing.limiter
+	m, _, err := r.limited(ctx, d)
+	if err != nil {
+		return err
+	}
+	r.note("limiter", m)
+	g, _ := admitted(m, defaultLimit, d)
+	b.row(fmt.Sprintf("accepted in %.1f s of saturating load", d.Seconds()), fmt.Sprintf("%.0f ± 1 %%", defaultLimit.within(d)),
+		one(float64(m.Total().Class(load.Accepted))), g)
+	return nil
 }
 
 // one is a value without an interval.

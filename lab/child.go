@@ -27,6 +27,9 @@ type Limit struct {
 	Burst float64
 }
 
+// within is how many requests the limiter accepts under saturating load in d, from a full bucket.
+func (l Limit) within(d time.Duration) float64 { return l.Rate*d.Seconds() + l.Burst }
+
 // The limiter's default, and one that no lab reaches.
 var (
 	defaultLimit = Limit{Rate: 1000, Burst: 2000}

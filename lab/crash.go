@@ -64,7 +64,7 @@ func (r *run) crash(ctx context.Context, plan CrashOptions) error {
 	}
 	table := report.Table{Name: "cycles", Title: "Kills under load", Columns: []report.Column{{Key: "cycle", Title: "cycle"},
 		{Key: "load_ms", Title: "load ms"}, {Key: "acknowledged", Title: "acknowledged"}, {Key: "unknown", Title: "unknown"},
-		{Key: "back_ms", Title: "back after ms"}}, Note: "Unknown: requests that were under way when the server was killed."}
+		{Key: "back_ms", Title: "back after ms"}}, Note: "Unknown: requests that were under way when the server was killed, or met no server any more."}
 	random := rand.New(rand.NewPCG(plan.Seed, 0xC4A5))
 	for cycle := range plan.Cycles {
 		r.step("crash: cycle %d of %d", cycle+1, plan.Cycles)

@@ -109,16 +109,16 @@ func (r *run) limited(ctx context.Context, d time.Duration) (*measured, cell, er
 	if err != nil {
 		return nil, one, err
 	}
-	grade, off := admitted(m, defaultLimit)
+	grade, off := admitted(m, defaultLimit, d)
 	r.doc.Find(grade, "The limiter accepted %d requests in %.1f s of saturating load, %+.2f %% from rate x time + burst; goal: within 1 %%.",
-		m.Total().Class(load.Accepted), m.Elapsed.Seconds(), 100*off)
+		m.Total().Class(load.Accepted), d.Seconds(), 100*off)
 	return m, one, nil
 }
 
 // admitted judges the number of accepted requests against rate x time + burst, and returns the deviation as a share of it.
-func admitted(m *measured, limit Limit) (report.Grade, float64) {
-	want := limit.Rate*m.Elapsed.Seconds() + limit.Burst
-	off := float64(m.Total().Class(load.Accepted))/want - 1
+// The time is the planned one: no request is sent after it, however long the last answers take.
+func admitted(m *measured, limit Limit, d time.Duration) (report.Grade, float64) {
+	off := float64(m.Total().Class(load.Accepted))/limit.within(d) - 1
 	if off < -0.01 || off > 0.01 {
 		return report.Missed, off
 	}

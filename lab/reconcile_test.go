@@ -129,8 +129,7 @@ func TestAdmitted(t *testing.T) {
 		want    report.Grade
 	}{{1500 * time.Millisecond, report.Met}, {1510 * time.Millisecond, report.Met}, {1400 * time.Millisecond, report.Missed}, {1600 * time.Millisecond, report.Missed}} {
 		m := &measured{Result: tally(t, "decide", 200, 200, 429)}
-		m.Elapsed = tc.elapsed
-		if got, off := admitted(m, limit); got != tc.want {
+		if got, off := admitted(m, limit, tc.elapsed); got != tc.want {
 			t.Errorf("2 accepted in %v at 1/s + 0.5: %v (%+.3f), want %v", tc.elapsed, got, off, tc.want)
 		}
 	}

@@ -75,11 +75,13 @@ func (t *Table) writeText(out *bufio.Writer) {
 	}
 	for n, line := range lines {
 		for i, cell := range line {
+			last := i == len(line)-1
 			pad := strings.Repeat(" ", widths[i]-utf8.RuneCountInString(cell))
-			if t.words(i) {
-				cell += pad
-			} else {
+			switch {
+			case !t.words(i):
 				cell = pad + cell
+			case !last:
+				cell += pad
 			}
 			if i > 0 {
 				cell = "  " + cell
