@@ -98,6 +98,41 @@ func benchCallers(b *testing.B, callers int) {
 	b.ReportMetric(float64(after.Bytes-before.Bytes)/float64(b.N), "written-B/row")
 }
 
+// BenchmarkInsert compares one job of many rows written one statement a row and 32 rows a statement.
+func BenchmarkInsert(b *testing.B) {
+	const rows = 3200
+	many := store.NewInsert(store.SQLite(), "events", "id", "source", "at", "body")
+	body := make([]byte, eventBytes)
+	bind := func(s *store.Stmt, id int) { s.Int(int64(id)).Text("source").Int(int64(id)).Blob(body) }
+	ways := map[string]func(tx *store.Tx, from int) error{
+		"one by one": func(tx *store.Tx, from int) error {
+			s := tx.Stmt(insertEvent)
+			for i := range rows {
+				if bind(s, from+i); s.Again() != nil {
+					break
+				}
+			}
+			return s.Close()
+		},
+		"32 at once": func(tx *store.Tx, from int) error {
+			return many.Rows(tx, rows, func(s *store.Stmt, i int) { bind(s, from+i) })
+		},
+	}
+	for name, way := range ways {
+		b.Run(name, func(b *testing.B) {
+			db := openBench(b, store.Options{})
+			busy := processorTime(b)
+			for i := range b.N {
+				err := db.Write(b.Context(), store.Job{Rows: rows, Run: func(tx *store.Tx) error { return way(tx, i*rows) }})
+				if err != nil {
+					b.Fatal(err)
+				}
+			}
+			b.ReportMetric(float64((processorTime(b)-busy).Nanoseconds())/1000/float64(b.N*rows), "cpu-µs/row")
+		})
+	}
+}
+
 // processorTime returns what the process has used so far: it says more than a rate on a shared machine.
 func processorTime(tb testing.TB) time.Duration {
 	tb.Helper()

@@ -49,7 +49,7 @@ type Options struct {
 	Linger     time.Duration // how long to wait for callers that were just answered; default 100 µs, negative for never
 	Readers    int           // most connections that read at once; default 4 per processor, 8 at least
 	MinFree    int64         // bytes that must stay free on the disk; default 64 MiB, negative for no floor
-	Checkpoint int           // pages in the log that trigger a checkpoint; default 1,000 (4 MB)
+	Checkpoint int           // pages the log grows by between two checkpoints; default 4,000 (16 MB)
 	Patience   time.Duration // how long to wait for another program that writes to the file; default 5 s
 	ReadOnly   bool          // open an existing file without a writer and without changing it
 	Log        *slog.Logger  // default: discard
@@ -66,7 +66,7 @@ func (o Options) withDefaults() Options {
 	o.Linger = orDefault(o.Linger, 100*time.Microsecond)
 	o.Readers = orDefault(o.Readers, max(8, 4*runtime.GOMAXPROCS(0)))
 	o.MinFree = orDefault(o.MinFree, 64<<20)
-	o.Checkpoint = orDefault(o.Checkpoint, 1000)
+	o.Checkpoint = orDefault(o.Checkpoint, 4000)
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
