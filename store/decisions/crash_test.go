@@ -21,7 +21,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	if code, child := storetest.RunChild(map[string]func([]string) error{"load": load}); child {
+	if code, child := storetest.RunChild(map[string]func([]string) error{"load": load, "serve": serveLoad}); child {
 		os.Exit(code)
 	}
 	goleak.VerifyTestMain(m)

@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"holdfast/decision"
+	"holdfast/fault"
 	"holdfast/store"
 )
 
@@ -103,7 +104,7 @@ func (v view) EventTime(capsule int64, id string) (ms int64, err error) {
 		return 0, err
 	}
 	if !found {
-		return 0, missing("EventTime", "the id")
+		return 0, &fault.Error{Op: "decisions.EventTime", Kind: fault.NotFound, Msg: "the id is not in the log"} // no formatting
 	}
 	return ms, row.Close()
 }
