@@ -85,18 +85,20 @@ func children(o *lab.Options) error {
 	o.Null = func(addr string, size int) []string {
 		return []string{"lab", "null", "--addr", addr, "--size", strconv.Itoa(size)}
 	}
-	o.Command = "holdfast " + strings.Join(withoutKey(os.Args[1:]), " ")
+	o.Command = "holdfast " + strings.Join(repeatable(os.Args[1:]), " ")
 	return nil
 }
 
-// withoutKey returns arguments fit for a report: the credential is left out.
-func withoutKey(args []string) []string {
+// repeatable returns arguments fit for a report: without the credential, and without where the report goes.
+func repeatable(args []string) []string {
 	var kept []string
 	for i := 0; i < len(args); i++ {
-		switch {
-		case args[i] == "--key":
-			i++
-		case strings.HasPrefix(args[i], "--key="):
+		name, _, joined := strings.Cut(args[i], "=")
+		switch name {
+		case "--key", "--json", "--csv", "--html":
+			if !joined {
+				i++
+			}
 		default:
 			kept = append(kept, args[i])
 		}

@@ -8,7 +8,7 @@ import (
 
 func TestReportsHoldNoCredential(t *testing.T) {
 	t.Parallel()
-	got := withoutKey([]string{"lab", "learn", "--key", "secret", "--data", "x.csv", "--key=secret", "--rounds", "10"})
+	got := repeatable([]string{"lab", "learn", "--key", "secret", "--data", "x.csv", "--key=secret", "--html=a", "--json", "b", "--rounds", "10"})
 	if want := []string{"lab", "learn", "--data", "x.csv", "--rounds", "10"}; !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}
