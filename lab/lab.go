@@ -15,6 +15,7 @@ package lab
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"time"
@@ -92,7 +93,11 @@ func (r *run) finish() error {
 
 // conclude ends a scenario: with its report when it ran through, with the error that stopped it otherwise.
 func (r *run) conclude(err error) error {
-	if err != nil {
+	switch {
+	case errors.Is(err, context.Canceled):
+		r.screen.Close()
+		return fault.Wrap("lab.Run", fault.Unavailable, err, "stopped before the end: there is no result")
+	case err != nil:
 		r.screen.Close()
 		return err
 	}

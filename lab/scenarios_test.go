@@ -1,6 +1,7 @@
 package lab
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"strings"
@@ -144,5 +145,34 @@ func TestProcessorTimeOfThisProcess(t *testing.T) {
 	}
 	if got := processorTime(-1); got >= 0 {
 		t.Errorf("no such process used %v", got)
+	}
+}
+
+func TestAStoppedRunSaysSoAndLeavesNoServer(t *testing.T) {
+	t.Parallel()
+	o := options(t, "fair")
+	ctx, cancel := context.WithCancel(t.Context())
+	r := start(o, "bench", time.Second)
+	var c *child
+	err := r.conclude(func() error {
+		var err error
+		if c, err = r.serve(ctx, raisedLimit); err != nil {
+			return err
+		}
+		defer c.stop()
+		cancel()
+		_, err = r.measure(ctx, c, benchSubject.cell(1, time.Hour))
+		return err
+	}())
+	if err == nil || !strings.Contains(err.Error(), "stopped before the end") {
+		t.Errorf("%v, want an error that says the run was stopped", err)
+	}
+	select {
+	case <-c.exited:
+	default:
+		t.Error("the server is still running")
+	}
+	if _, err := os.Stat(c.dir); !os.IsNotExist(err) {
+		t.Errorf("its folder is still there: %v", err)
 	}
 }
