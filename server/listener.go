@@ -39,7 +39,7 @@ func newListener(s *Server, t *Table) (*listener, error) {
 	if s.dev {
 		l.gate = nil
 	}
-	l.pool.New = func() any { return &response{handler: l} }
+	l.pool.New = func() any { return &response{exchange: exchange{handler: l}} }
 	return l, nil
 }
 
@@ -103,7 +103,7 @@ func (l *listener) check(w *response, r *http.Request) error {
 		}
 	}
 	if w.wrong != nil {
-		w.entry = &entry{route: Route{Refuse: w.wrong.entries[0].route.Refuse}, series: w.series}
+		w.entry = &entry{route: Route{Label: route.Label, Refuse: w.wrong.entries[0].route.Refuse}, series: w.series, tenant: -1, job: -1, capsule: -1}
 		return fault.New("server.route", fault.NotAllowed, "method not allowed")
 	}
 	if w.entry == l.router.missing {
@@ -195,11 +195,10 @@ func (l *listener) done(w *response) {
 		l.recovered(w, cause)
 	}
 	w.ticket.Release(w.end)
-	body, ids := w.body, w.ids
-	if cap(body) > keptBuffer {
-		body = nil
+	if cap(w.body) > keptBuffer {
+		w.body = nil
 	}
-	*w = response{handler: l, body: body[:0], ids: ids}
+	w.exchange = exchange{handler: l}
 	l.pool.Put(w)
 }
 

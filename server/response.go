@@ -17,6 +17,12 @@ import (
 // response is the state of one request: the writer that a handler sees, its Call, and the buffers behind both. It comes
 // from a pool and goes back when the handler has returned, which is why a handler must keep nothing of it.
 type response struct {
+	exchange
+	scratch
+}
+
+// exchange is what belongs to one request only.
+type exchange struct {
 	http.ResponseWriter
 	handler  *listener
 	request  *http.Request
@@ -29,7 +35,11 @@ type response struct {
 	hijacked bool
 	ticket   admission.Ticket
 	call     ident.Call
-	body     []byte // the pooled buffer behind call.Body
+}
+
+// scratch is room that requests use one after the other; it is never cleared, which would cost more than it is worth.
+type scratch struct {
+	body     []byte // behind call.Body
 	ids      requestIDs
 	params   [maxParams]string
 	segments [maxDepth]string
