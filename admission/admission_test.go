@@ -27,6 +27,9 @@ func gate(t testing.TB, o Options) *Gate {
 	return g
 }
 
+// elapse lets the time of a synctest bubble pass: no real time does.
+func elapse(d time.Duration) { <-time.After(d) }
+
 // reconcile checks that everyone who arrived was told something, and that nothing is left behind.
 func reconcile(t *testing.T, g *Gate) Counts {
 	t.Helper()
@@ -60,13 +63,13 @@ func TestAdmittedNeverExceedsRateAndBurst(t *testing.T) {
 				var all sync.WaitGroup
 				for i := range callers {
 					all.Go(func() {
-						time.Sleep(time.Duration(i) * 300 * time.Microsecond)
+						elapse(time.Duration(i) * 300 * time.Microsecond)
 						for ctx.Err() == nil {
 							if ticket, err := g.Admit(ctx, Request{Principal: "p", Class: Normal}); err == nil {
 								ticket.Release(time.Now())
 								continue
 							}
-							time.Sleep(time.Duration(callers) * 300 * time.Microsecond) // fake time: together they ask 3x the rate
+							elapse(time.Duration(callers) * 300 * time.Microsecond) // fake time: together they ask 3x the rate
 						}
 					})
 				}
@@ -129,11 +132,11 @@ func TestRefusalSaysWhenToComeBack(t *testing.T) {
 		if fault.KindOf(err) != fault.Exhausted || fault.RetryAfter(err) != 5*time.Second {
 			t.Fatalf("got %v with %v, want exhausted with 5s", err, fault.RetryAfter(err))
 		}
-		time.Sleep(fault.RetryAfter(err) - 1)
+		elapse(fault.RetryAfter(err) - 1)
 		if ask() == nil {
 			t.Error("admitted a nanosecond before its time")
 		}
-		time.Sleep(1)
+		elapse(1)
 		if err := ask(); err != nil {
 			t.Errorf("came back when told to, and got %v", err)
 		}
@@ -160,7 +163,7 @@ func TestAnOldClockRefusesNobody(t *testing.T) {
 		if _, err := g.Admit(t.Context(), Request{Principal: "p", Class: Normal, Now: old}); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(2 * time.Second)
+		elapse(2 * time.Second)
 		if _, err := g.Admit(t.Context(), Request{Principal: "p", Class: Normal, Now: old}); err != nil {
 			t.Errorf("refused by the time it arrived at: %v", err)
 		}
@@ -279,7 +282,7 @@ func TestMemoryIsBounded(t *testing.T) {
 		if ok := admit(0); ok != most {
 			t.Errorf("%d principals with drawn buckets were remembered, want %d", ok, most)
 		}
-		time.Sleep(2 * time.Second) // all buckets are full again
+		elapse(2 * time.Second) // all buckets are full again
 		if ok := admit(1); ok != most {
 			t.Errorf("after the pause %d newcomers found room, want %d", ok, most)
 		}
@@ -341,7 +344,7 @@ func TestAGreedyPrincipalTakesNobodysShare(t *testing.T) {
 						if err != nil {
 							return
 						}
-						time.Sleep(work)
+						elapse(work)
 						served[who].Add(1)
 						ticket.Release(time.Now())
 					})
@@ -448,7 +451,7 @@ func TestNoPlaceIsLostToThoseWhoLeave(t *testing.T) {
 					timer := time.AfterFunc(time.Duration((i+round)%7+1)*time.Millisecond, cancel)
 					ticket, err := g.Admit(ctx, Request{Principal: strconv.Itoa(i % 5), Class: Critical, Patience: time.Hour})
 					if err == nil {
-						time.Sleep(time.Millisecond)
+						elapse(time.Millisecond)
 						ticket.Release(time.Now())
 					}
 					timer.Stop()
@@ -479,7 +482,7 @@ func TestTheLimitFollowsLatency(t *testing.T) {
 						if err != nil {
 							continue
 						}
-						time.Sleep(time.Duration(g.State().InFlight) * time.Millisecond)
+						elapse(time.Duration(g.State().InFlight) * time.Millisecond)
 						ticket.Release(time.Now())
 					}
 				})
