@@ -470,6 +470,7 @@ func Records(payload []byte, visit func(id string, ms int64)) error {
 		visit(h.id(), h.ms)
 	}
 }
+
 // DecodePayload calls visit for every decision in a stored payload, in the order they were made, until it returns false.
 func DecodePayload(payload []byte, visit func(Decision) (more bool)) error {
 	it, err := unseal(payload)
