@@ -62,26 +62,33 @@ type earned struct {
 	count int
 }
 
-// evidence reads the rewarded decisions of a span, in the order of the log.
-func (c *Capsule) evidence(ctx context.Context, span Span, by Aggregation) (Evidence, error) {
+// evidence reads the rewarded decisions of a span once the queue is on disk.
+func (c *Capsule) evidence(ctx context.Context, span Span, by Aggregation) (log Evidence, err error) {
 	c.settle(ctx, readWait)
-	var log Evidence
-	err := c.service.storage.Read(ctx, func(v View) error {
-		rewards := map[string]earned{}
-		err := v.Rewards(c.key, 0, func(r Reward) (bool, error) {
-			e := rewards[r.DecisionID]
-			if e.count == 0 || by == Sum {
-				e.value, e.count = e.value+r.Value, e.count+1
-			}
-			rewards[r.DecisionID] = e
-			return ctx.Err() == nil, ctx.Err()
-		})
-		if err != nil {
-			return err
+	err = c.service.storage.Read(ctx, func(v View) (err error) {
+		log, err = ReadEvidence(ctx, v, c.key, span, by)
+		return err
+	})
+	return log, err
+}
+
+// ReadEvidence reads the rewarded decisions of a capsule, given by its key, in the order of the log. TooLarge with more
+// than MaxEvaluationRows.
+func ReadEvidence(ctx context.Context, v View, capsule int64, span Span, by Aggregation) (log Evidence, err error) {
+	rewards := map[string]earned{}
+	err = v.Rewards(capsule, 0, func(r Reward) (bool, error) {
+		e := rewards[r.DecisionID]
+		if e.count == 0 || by == Sum {
+			e.value, e.count = e.value+r.Value, e.count+1
 		}
-		return v.Batches(c.key, BatchQuery{Span: span}, func(b Batch) (bool, error) {
-			return true, log.add(b.Payload, span, rewards)
-		})
+		rewards[r.DecisionID] = e
+		return ctx.Err() == nil, ctx.Err()
+	})
+	if err != nil {
+		return log, err
+	}
+	err = v.Batches(capsule, BatchQuery{Span: span}, func(b Batch) (bool, error) {
+		return ctx.Err() == nil, log.add(b.Payload, span, rewards)
 	})
 	return log, err
 }

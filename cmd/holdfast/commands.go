@@ -6,6 +6,7 @@ import "github.com/spf13/cobra"
 func commands() []*cobra.Command {
 	return []*cobra.Command{
 		serveCommand(), demoCommand(), healthCommand(), statusCommand(), stopCommand(),
-		backupCommand(), restoreCommand(), doctorCommand(), labCommand(), benchCommand(), configCommand(), versionCommand(),
+		backupCommand(), restoreCommand(), doctorCommand(), exportCommand(), evaluateCommand(),
+		labCommand(), benchCommand(), learnBenchCommand(), configCommand(), versionCommand(),
 	}
 }

@@ -47,6 +47,12 @@ func serve(ctx context.Context, c Config, out io.Writer, started func(ctx contex
 	}
 	server.TuneMemory()
 	log := slog.New(slog.NewJSONHandler(os.Stderr, nil))
+	var specs []specFile
+	if c.Specs != "" {
+		if specs, err = readSpecs(c.Specs); err != nil {
+			return err
+		}
+	}
 	h, err := openHouse(ctx, c, log)
 	if err != nil {
 		return err
@@ -56,6 +62,9 @@ func serve(ctx context.Context, c Config, out io.Writer, started func(ctx contex
 		defer cancel()
 		err = errors.Join(err, h.close(end))
 	}()
+	if err := applySpecs(ctx, h.decision, specs, log); err != nil {
+		return err
+	}
 	front, err := openFront(ctx, c, h, log)
 	if err != nil {
 		return err

@@ -84,14 +84,19 @@ func (a *API) Decision(w http.ResponseWriter, r *http.Request, c *ident.Call) {
 		a.refuse(w, r, err)
 		return
 	}
-	text := append(appendDecision(nil, &d), `,"rewards":[`...)
+	reply.JSON(w, http.StatusOK, AppendDecision(nil, &d, rewards))
+}
+
+// AppendDecision appends a logged decision with its rewards, as GET C/decisions/{id} shows it.
+func AppendDecision(dst []byte, d *decision.Decision, rewards []decision.Reward) []byte {
+	dst = append(appendDecision(dst, d), `,"rewards":[`...)
 	for i := range rewards {
 		if i > 0 {
-			text = append(text, ',')
+			dst = append(dst, ',')
 		}
-		text = appendReward(text, &rewards[i])
+		dst = appendReward(dst, &rewards[i])
 	}
-	reply.JSON(w, http.StatusOK, append(text, "]}"...))
+	return append(dst, "]}"...)
 }
 
 // auditJSON is one administrative change.
