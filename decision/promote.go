@@ -32,6 +32,9 @@ func (c *Capsule) evaluate(ctx context.Context, q EvaluateRequest) (*Report, *Sp
 	if err := q.Validate(); err != nil {
 		return nil, nil, err
 	}
+	if q.Policy == targetColumn { // for rows from a file
+		return nil, nil, fault.New("decision.Evaluate", fault.Invalid, "unknown policy %q: use logged, greedy or constant:<id>", q.Policy)
+	}
 	if c.isGone() {
 		return nil, nil, c.missing()
 	}

@@ -84,7 +84,7 @@ func TestDecideHandlerAllocations(t *testing.T) {
 		t.Fatalf("status %d", w.status)
 	}
 	const most = 3 // the id of the decision, and now and then a new batch
-	if got > most {
+	if got > most && !raced {
 		t.Errorf("%v allocations, at most %v", got, most)
 	}
 }

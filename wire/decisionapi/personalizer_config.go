@@ -152,19 +152,19 @@ func (b *configBody) patch() ([]byte, error) {
 		return nil, invalid("`isAutoOptimizationEnabled` must be false: changes go through gates")
 	}
 	for _, m := range []struct {
-		name  string
-		value *string
-		words map[string]string
+		field, name string // there and here
+		value       *string
+		words       map[string]string
 	}{
-		{"rewards", b.RewardAggregation, map[string]string{"earliest": "first", "sum": "sum"}},
-		{"mode", b.LearningMode, map[string]string{"Online": "learner", "Apprentice": "baselineExplore", "Frozen": "frozen"}},
+		{"rewardAggregation", "rewards", b.RewardAggregation, map[string]string{"earliest": "first", "sum": "sum"}},
+		{"learningMode", "mode", b.LearningMode, map[string]string{"Online": "learner", "Apprentice": "baselineExplore", "Frozen": "frozen"}},
 	} {
 		if m.value == nil {
 			continue
 		}
 		word, known := m.words[*m.value]
 		if !known {
-			return nil, invalid("unknown variant `%s` for %s", *m.value, m.name)
+			return nil, invalid("`%s`: unknown variant `%s`", m.field, *m.value)
 		}
 		patch[m.name] = word
 	}

@@ -68,16 +68,20 @@ func (a *API) issue(r *http.Request, c *ident.Call) (issued ident.Issued, err er
 	return issued, err
 }
 
-// scopeError keeps the part of a scope's refusal that is written for the caller.
+// scopeError words what is wrong with a scope for the caller.
 func scopeError(err error) error {
-	e, ok := errors.AsType[*json.SemanticError](err)
-	if !ok || e.Err == nil {
-		return invalid("%s", ident.ErrScope.Error())
+	outer, ok := errors.AsType[*json.SemanticError](err)
+	if !ok || outer.Err == nil {
+		return wrongType("scope", "an object")
 	}
-	if inner := explain(e.Err); errors.Is(e.Err, json.ErrUnknownName) {
-		return inner
+	inner, ok := errors.AsType[*json.SemanticError](outer.Err)
+	switch {
+	case !ok:
+		return invalid("%s", outer.Err.Error()) // our own words
+	case inner.JSONPointer == "":
+		return wrongType("scope", "an object")
 	}
-	return invalid("%s", e.Err.Error())
+	return explain(inner)
 }
 
 // List answers GET /v1/admin/tokens: the unexpired ones, oldest first.

@@ -1,0 +1,5 @@
+//go:build !race
+
+package decisionapi
+
+const raced = false
