@@ -133,8 +133,8 @@ func diskKind(err error) diskState {
 	case sqlite3.FULL:
 		return diskFull
 	case sqlite3.IOERR:
-		if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
-			return diskFull
+		if code == sqlite3.IOERR_SHMSIZE || errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
+			return diskFull // the log's index, which is rebuilt from the log, could not grow
 		}
 		if code == sqlite3.IOERR_NOMEM {
 			return diskMemory

@@ -272,6 +272,25 @@ func TestFullDiskRefusesAndRecovers(t *testing.T) {
 	}
 }
 
+// What a disk says decides less than when it says it: without room a write is refused, and a sync is final.
+func TestNoRoomIsFinalOnlyForASync(t *testing.T) {
+	for _, errno := range []syscall.Errno{syscall.ENOSPC, syscall.EDQUOT, syscall.EIO} {
+		for op, final := range map[storetest.Op]bool{storetest.WriteLog: errno == syscall.EIO, storetest.SyncLog: true} {
+			t.Run(fmt.Sprint(op, " ", errno), func(t *testing.T) {
+				b := newBench(t, store.Options{})
+				b.disk.FailOnce(op, 1, errno)
+				wantUnavailable(t, b.Write(t.Context(), item(1)))
+				if got := b.Err() != nil; got != final {
+					t.Errorf("final is %v, want %v: %v", got, final, b.Err())
+				}
+				if err := b.Write(t.Context(), item(2)); (err != nil) != final {
+					t.Errorf("the next write gave %v", err)
+				}
+			})
+		}
+	}
+}
+
 // A transaction larger than the page cache reaches the disk before its commit; the jobs before it in the batch are lost
 // with it and must be told so.
 func TestFullDiskInTheMiddleOfABatch(t *testing.T) {

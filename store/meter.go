@@ -3,7 +3,9 @@ package store
 import (
 	"errors"
 	"sync/atomic"
+	"syscall"
 
+	"github.com/ncruces/go-sqlite3"
 	"github.com/ncruces/go-sqlite3/vfs"
 )
 
@@ -60,7 +62,21 @@ type meterFile struct {
 func (f *meterFile) WriteAt(p []byte, off int64) (int, error) {
 	n, err := f.File.WriteAt(p, off)
 	f.meter.bytes.Add(int64(n))
-	return n, err
+	return n, coded(err)
+}
+
+// coded gives a failed write its code at once: the library looks for a bare error number and finds a *fs.PathError, so that
+// a full disk would be an I/O error like any other, and a joined log write would fail with the code of the sync it is made
+// for. The number itself does not reach the caller: SQLite's own clean-up overwrites it.
+func coded(err error) error {
+	errno, plain := errors.AsType[syscall.Errno](err)
+	switch {
+	case !plain:
+		return err
+	case errno == syscall.ENOSPC || errno == syscall.EDQUOT:
+		return vfs.SystemError(err, sqlite3.FULL)
+	}
+	return vfs.SystemError(err, sqlite3.IOERR_WRITE)
 }
 
 func (f *meterFile) Sync(flags vfs.SyncFlag) error {
