@@ -29,7 +29,6 @@ func TestMain(m *testing.M) {
 
 // The load of one child.
 const (
-	crashCycles  = 20
 	crashWorkers = 6
 	crashAcks    = 150 // acknowledgements the parent waits for before it kills, and as many again at random
 )
