@@ -18,6 +18,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime"
 	"time"
 
 	"holdfast/fault"
@@ -54,6 +55,10 @@ func start(o Options, title string, total time.Duration) *run {
 	r := &run{Options: o, doc: report.New(title, o.Command), screen: o.Screen, total: max(total, 1)}
 	if r.screen == nil {
 		r.screen = report.NewScreen(o.Out)
+	}
+	if load := busy(); load > float64(runtime.NumCPU())/2 {
+		r.doc.Find(report.Note, "Others were using this machine (load average %.1f on %d processors before the run): trust ratios, not rates.",
+			load, runtime.NumCPU())
 	}
 	return r
 }

@@ -48,3 +48,17 @@ func perRequest(spent time.Duration, requests uint64) float64 {
 	}
 	return float64(spent) / float64(time.Microsecond) / float64(requests)
 }
+
+// busy returns the system's load average over the last minute: how many others wanted a processor. NaN when unknown.
+func busy() float64 {
+	raw, err := os.ReadFile("/proc/loadavg")
+	if err != nil {
+		return math.NaN()
+	}
+	first, _, _ := bytes.Cut(raw, []byte(" "))
+	load, err := strconv.ParseFloat(string(first), 64)
+	if err != nil {
+		return math.NaN()
+	}
+	return load
+}

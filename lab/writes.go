@@ -45,6 +45,7 @@ func (r *run) writes(ctx context.Context, b *budgets) error {
 	peak := m.perSecond(m.Total().Class(load.Accepted))
 	b.row(fmt.Sprintf("rewards per second, each on disk when acknowledged, %d callers", callers), "≥ 10,000", one(peak), grade(peak >= 10_000))
 	b.row("rewards: p99, ms", "none", one(report.Milliseconds(m.Total().Times(load.Accepted).Quantile(load.FromIntended, 0.99))), report.Note)
+	b.row("rewards: the server's CPU-µs each", "none", one(perRequest(m.server, m.Total().Answers())), report.Note)
 	for _, calm := range []float64{calmRate, 0} {
 		if err := r.beside(ctx, b, mix{ids: ids, next: next, rewards: peak / 2, decides: calm}); err != nil {
 			return err
