@@ -54,7 +54,6 @@ func root() *cobra.Command {
 		Version:       version(),
 		SilenceErrors: true,
 		SilenceUsage:  true,
-		Args:          cobra.NoArgs,
 	}
 	c.SetVersionTemplate("holdfast {{.Version}}\n")
 	c.CompletionOptions.HiddenDefaultCmd = true

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"holdfast/docs/openapi"
 	"holdfast/server"
 )
@@ -55,7 +57,8 @@ func TestOpenAPIDescribesTheRouteTable(t *testing.T) {
 		}
 	}
 	names := regexp.MustCompile(`\{(\w+)\}`)
-	for _, route := range decisionRoutes(nil, nil, nil) {
+	served := infraRoutes(&house{registry: prometheus.NewRegistry()}, Config{})
+	for _, route := range append(served, decisionRoutes(nil, nil, nil)...) {
 		if route.Label == notFoundLabel {
 			continue
 		}
