@@ -3,6 +3,7 @@ package decision
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"go.uber.org/goleak"
@@ -90,4 +91,16 @@ func (f *faulty) Write(ctx context.Context, w Write) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
+}
+
+// counting is a Memory that counts reads.
+type counting struct {
+	*Memory
+	reads atomic.Int64
+}
+
+// Read counts.
+func (c *counting) Read(ctx context.Context, look func(View) error) error {
+	c.reads.Add(1)
+	return c.Memory.Read(ctx, look)
 }
