@@ -55,6 +55,7 @@ type draws struct {
 	seed     uint64
 	next     uint64 // k of the next draw
 	reserved uint64 // on disk: a restart begins here
+	asked    bool   // a first reservation is on its way
 }
 
 // take returns the next seed; ok is false when none is reserved.
@@ -90,13 +91,37 @@ func (c *Capsule) drawsReserved(d draws) {
 	}
 }
 
+// requestDraws asks for a reservation when there is none, which is so only when loading could not make one.
+func (c *Capsule) requestDraws() {
+	c.mu.Lock()
+	asked := c.draws.asked
+	c.draws.asked = true
+	d := c.draws
+	c.mu.Unlock()
+	if asked {
+		return
+	}
+	d.reserved = d.next + 2*uint64(c.service.queue.limit)
+	settled := func(err error) {
+		c.mu.Lock()
+		c.draws.asked = false
+		c.mu.Unlock()
+		if err == nil {
+			c.drawsReserved(d)
+		}
+	}
+	if err := c.service.storage.Queue(Write{Change: func(tx Tx) error { return saveDraws(tx, c, d) }, Applied: settled}); err != nil {
+		settled(err)
+	}
+}
+
 // saveDraws writes the reserved count unless the capsule's seed was changed meanwhile.
 func saveDraws(tx Tx, c *Capsule, d draws) error {
 	row, err := tx.Capsule(c.id)
 	if fault.KindOf(err) == fault.NotFound && err != nil {
 		return nil
 	}
-	if err != nil || row.Key != c.key || row.Seed != d.seed || row.Draws == d.reserved {
+	if err != nil || row.Key != c.key || row.Seed != d.seed {
 		return err
 	}
 	row.Draws = d.reserved

@@ -158,15 +158,20 @@ func (c *Capsule) decide(x *scratch, req *Request, out *Answer) (*fate, error) {
 		f, err := c.enqueue(e, x)
 		if err != nil {
 			c.service.queue.release(d.charge)
-			if err == errStale {
+			switch err {
+			case errStale:
 				continue // the spec changed meanwhile: decide by the new one
+			case errDraws:
+				c.requestDraws()
 			}
 			return nil, err
 		}
 		d.answer(e, out)
-		out.Replayed = false
-		if r != nil {
-			out.Graph, err = e.graph.finish(r, out.Action)
+		if r == nil {
+			return f, nil
+		}
+		if out.Graph, err = e.graph.finish(r, out.Action); err != nil {
+			c.denied(req, err)
 		}
 		return f, err
 	}
@@ -476,7 +481,7 @@ func (d *draft) answer(e *engine, out *Answer) {
 	}
 	out.ActionIndex = d.eligible[d.chosen]
 	out.Action, out.Probability = d.actions[out.ActionIndex].ID, d.pmf[d.chosen]
-	out.Mode, out.ModelVersion, out.Reason, out.Graph = d.mode, d.version, d.reason, nil
+	out.Mode, out.ModelVersion, out.Reason, out.Replayed, out.Graph = d.mode, d.version, d.reason, false, nil
 	out.rank(d.actions, d.eligible, d.pmf)
 }
 

@@ -195,8 +195,11 @@ func (c *Capsule) openDraws(ctx context.Context, row *CapsuleRow) error {
 	c.draws = d
 	d.reserved += 2 * uint64(c.service.queue.limit)
 	err := c.service.storage.Write(ctx, Write{Change: func(tx Tx) error { return c.reserveAnew(tx, d) }})
+	if err != nil && row.Seed != d.seed {
+		return err
+	}
 	if err != nil {
-		// Reads still work; a decide answers that no draw is reserved, and the next batch reserves some.
+		// Reads still work; a decide answers that no draw is reserved, and asks again.
 		c.service.log.Warn("no draws could be reserved", "capsule", c.id.String(), "err", err)
 		return nil
 	}

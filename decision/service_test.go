@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"fmt"
+	"math"
 	"testing"
 
 	"holdfast/fault"
@@ -129,7 +130,7 @@ func TestDecideRewardRead(t *testing.T) {
 	b := newBench(t, Options{})
 	c := b.install(northHero, threeModels)
 	a := b.decide(c, request(`{"plan":"pro"}`, ""))
-	if len(a.ID) != idLength || a.Probability != 1.0/3 || len(a.Ranking) != 3 || a.ModelVersion != 0 || a.Mode != Learner {
+	if len(a.ID) != idLength || math.Abs(a.Probability-1.0/3) > 1e-12 || len(a.Ranking) != 3 || a.ModelVersion != 0 || a.Mode != Learner {
 		t.Fatalf("answer %+v", a)
 	}
 	r := b.reward(c, a.ID, 1)
