@@ -80,13 +80,18 @@ const keptFeatures = 1 << 14
 func (s *Service) takeScratch() *scratch { return s.scratch.Get().(*scratch) }
 
 func (s *Service) putScratch(x *scratch) {
+	x.forget()
+	s.scratch.Put(x)
+}
+
+// forget drops what belongs to the last request, and memory that only a large one needed.
+func (x *scratch) forget() {
 	if cap(x.context)+cap(x.derived)+cap(x.action) > keptFeatures {
 		x.context, x.derived, x.action, x.sets, x.all = nil, nil, nil, nil, nil
 	}
 	clear(x.sets)
 	clear(x.all)
 	x.draft = draft{}
-	s.scratch.Put(x)
 }
 
 func invalid(format string, args ...any) *fault.Error {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -27,14 +26,7 @@ type publisher struct {
 	mu     sync.Mutex // held across the storage, so that there is one newest publication; guards what follows
 	loaded bool       // newest was looked up in the storage
 	newest Publication
-	warm   []*publishedEngine // of the newest publications, newest first
-}
-
-// publishedEngine replays decisions that clients made from a publication.
-type publishedEngine struct {
-	tag     string
-	version uint64
-	engine  *engine
+	warm   []*Policy // of the publications last used, newest first
 }
 
 // Section is the part of a spec that decides a draw, as compact JSON with its keys sorted at every level and its numbers as
@@ -127,6 +119,8 @@ func (c *Capsule) Published(ctx context.Context) (Publication, ModelInfo, error)
 	if c.isGone() {
 		return Publication{}, ModelInfo{}, c.missing()
 	}
+	c.admin.RLock() // spec and model belong together; before the publisher's lock, as in Upload
+	defer c.admin.RUnlock()
 	p := &c.publisher
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -164,11 +158,9 @@ func (p *publisher) load(ctx context.Context, c *Capsule) error {
 	return err
 }
 
-// publish stores the section and the model of one moment as the newest publication.
+// publish stores the section and the model of one moment as the newest publication. The caller holds admin for reading.
 func (p *publisher) publish(ctx context.Context, c *Capsule) error {
-	c.admin.RLock() // spec and model belong together
 	spec, snapshot := c.engine.Load().spec, c.capture()
-	c.admin.RUnlock()
 	next := Publication{Capsule: c.key, Section: spec.Section(), Version: snapshot.Version, Seq: snapshot.Seq,
 		TimeMS: snapshot.TimeMS, Bytes: snapshot.Bytes}
 	next.Tag = ModelTag(next.Section, next.Bytes)
@@ -187,13 +179,13 @@ func (p *publisher) publish(ctx context.Context, c *Capsule) error {
 	return err
 }
 
-// engineOf returns the engine of a kept publication; nil when the tag names none, with retired saying whether it may have
+// policyOf returns the policy of a kept publication; nil when the tag names none, with retired saying whether it may have
 // named one that is no longer kept.
-func (p *publisher) engineOf(ctx context.Context, c *Capsule, tag string) (e *publishedEngine, retired bool, err error) {
+func (p *publisher) policyOf(ctx context.Context, c *Capsule, tag string) (e *Policy, retired bool, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, e := range p.warm {
-		if e.tag == tag {
+		if e.Tag() == tag {
 			return e, false, nil
 		}
 	}
@@ -209,7 +201,7 @@ func (p *publisher) engineOf(ctx context.Context, c *Capsule, tag string) (e *pu
 	if err != nil || found.Tag == "" {
 		return nil, retired, err
 	}
-	if e, err = openPublication(&found); err != nil {
+	if e, err = OpenPolicy(found.Section, found.Bytes); err != nil {
 		return nil, false, err
 	}
 	p.warm = slices.Insert(p.warm, 0, e)
@@ -221,32 +213,4 @@ func (p *publisher) engineOf(ctx context.Context, c *Capsule, tag string) (e *pu
 func isTag(tag string) bool {
 	raw, err := hex.DecodeString(tag)
 	return err == nil && len(raw) == 8 && strings.ToLower(tag) == tag
-}
-
-// openPublication makes the engine that a client's library has of it.
-func openPublication(p *Publication) (*publishedEngine, error) {
-	var rest []byte
-	bits := []byte("18")
-	for _, m := range members(p.Section) {
-		switch m.name {
-		case "version":
-		case "bits":
-			bits = m.value
-		default:
-			rest = append(append(append(append(rest, m.raw...), ':'), m.value...), ',')
-		}
-	}
-	spec, err := ParseSpec(fmt.Appendf(nil, `{%s"learner":{"bits":%s}}`, rest, bits))
-	if err != nil {
-		return nil, err
-	}
-	model, _, err := DecodeSnapshot(p.Bytes)
-	if err != nil {
-		return nil, err
-	}
-	e, err := newEngine(spec, model, nil, nil)
-	if err != nil {
-		return nil, err
-	}
-	return &publishedEngine{tag: p.Tag, version: p.Version, engine: e}, nil
 }

@@ -98,7 +98,7 @@ func (c *Capsule) prepare(ctx context.Context, e *engine, r *RewardRequest, o *v
 	d, f, err := c.find(ctx, r.DecisionID)
 	if err != nil {
 		if fault.KindOf(err) == fault.NotFound {
-			return c.prepareHeld(ctx, r, o, err)
+			return c.prepareHeld(ctx, e, r, o)
 		}
 		return err
 	}
@@ -223,11 +223,11 @@ type verdicts struct {
 func (w *verdicts) change(tx Tx) error {
 	for i := range w.all {
 		o := &w.all[i]
-		switch {
-		case o.err != nil:
-			continue
-		case o.event != "":
+		if o.err == nil && o.event != "" {
 			o.err = w.hold(tx, o)
+		}
+		switch {
+		case o.err != nil || o.answer.Held:
 			continue
 		case o.fate != nil && !o.fate.stored.Load():
 			// The queue is in order: its batch could not be stored.
@@ -295,18 +295,22 @@ type heldReward struct {
 	Detail string  `json:"detail,omitzero"` // JSON text
 }
 
-// prepareHeld turns a reward without a decision into one that a deferred event holds; missing is the answer when there is
-// none either.
-func (c *Capsule) prepareHeld(ctx context.Context, r *RewardRequest, o *verdict, missing error) error {
+// prepareHeld turns a reward whose decision is not in the log into one that a deferred event holds. It looks into the log
+// again: the event may have been activated between the two looks.
+func (c *Capsule) prepareHeld(ctx context.Context, e *engine, r *RewardRequest, o *verdict) error {
+	var d Decision
 	err := c.service.storage.Read(ctx, func(v View) error {
 		_, err := v.Held(c.key, r.DecisionID)
+		if err != nil && fault.KindOf(err) == fault.NotFound {
+			d, err = findStored(v, c.key, r.DecisionID)
+		}
 		return err
 	})
-	if fault.KindOf(err) == fault.NotFound && err != nil {
-		return missing
-	}
 	if err != nil {
 		return err
+	}
+	if d.ID != "" {
+		return c.judge(e, r, &d, o)
 	}
 	o.event = r.DecisionID
 	o.reward.DecisionID = r.DecisionID
@@ -322,7 +326,7 @@ func (w *verdicts) hold(tx Tx, o *verdict) error {
 	held, err := tx.Held(w.capsule.key, o.event)
 	if err != nil {
 		if fault.KindOf(err) == fault.NotFound {
-			return noDecision(o.event)
+			return w.late(tx, o)
 		}
 		return err
 	}
@@ -341,6 +345,20 @@ func (w *verdicts) hold(tx Tx, o *verdict) error {
 	}
 	o.answer = RewardAnswer{Held: true, ModelVersion: w.engine.model.Updates()}
 	return nil
+}
+
+// late prepares a reward whose event was activated, or dropped, since it was looked up.
+func (w *verdicts) late(tx Tx, o *verdict) error {
+	d, err := findStored(tx, w.capsule.key, o.event)
+	if err != nil {
+		return err
+	}
+	early, err := heldRewards(append(append([]byte{'['}, o.held...), ']'))
+	if err != nil {
+		return err
+	}
+	early[0].DecisionID = d.ID
+	return w.capsule.judge(w.engine, &early[0], &d, o)
 }
 
 // heldRewards reads what an event holds.

@@ -108,7 +108,7 @@ func (u *uploading) take(ctx context.Context, i int) error {
 	if done || err != nil {
 		return err
 	}
-	published, retired, err := c.publisher.engineOf(ctx, c, item.Tag)
+	published, retired, err := c.publisher.policyOf(ctx, c, item.Tag)
 	if err != nil {
 		return err
 	}
@@ -156,7 +156,7 @@ func (u *uploading) known(ctx context.Context, i int) (done bool, err error) {
 }
 
 // verify makes the decision again from the publication.
-func (u *uploading) verify(i int, p *publishedEngine) {
+func (u *uploading) verify(i int, p *Policy) {
 	c, item := u.capsule, &u.items[i]
 	x := c.service.takeScratch()
 	defer c.service.putScratch(x)
@@ -175,7 +175,7 @@ func (u *uploading) verify(i int, p *publishedEngine) {
 		u.reject(i, "the decision does not replay: the seed draws action %d, not %d", d.eligible[d.chosen], item.ChosenIndex)
 		return
 	}
-	d.version, d.mode = p.version, p.engine.spec.Mode
+	d.version, d.mode = p.Version(), p.engine.spec.Mode
 	u.add(i, p.engine, x)
 }
 
