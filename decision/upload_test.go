@@ -110,11 +110,15 @@ func TestUploadsThatDoNotReplay(t *testing.T) {
 		edit func(*Upload)
 		want string
 	}{
-		"unknown tag":     {func(u *Upload) { u.Tag = "0123456789abcdef" }, "not a published model"},
-		"too old":         {func(u *Upload) { u.TimeMS -= uploadPast.Milliseconds() + 60_000 }, "tsMs"},
-		"too far ahead":   {func(u *Upload) { u.TimeMS += uploadFuture.Milliseconds() + 60_000 }, "tsMs"},
-		"bad id":          {func(u *Upload) { u.ID = "" }, "decisionId"},
-		"other seed":      {func(u *Upload) { u.Seed, u.ChosenIndex, u.ChosenID = 1, 2-u.ChosenIndex, "" }, "does not replay"},
+		"unknown tag":   {func(u *Upload) { u.Tag = "0123456789abcdef" }, "not a published model"},
+		"too old":       {func(u *Upload) { u.TimeMS -= uploadPast.Milliseconds() + 60_000 }, "tsMs"},
+		"too far ahead": {func(u *Upload) { u.TimeMS += uploadFuture.Milliseconds() + 60_000 }, "tsMs"},
+		"bad id":        {func(u *Upload) { u.ID = "" }, "decisionId"},
+		"other seed": {func(u *Upload) {
+			for Draw(u.PMF, u.Seed) == u.ChosenIndex {
+				u.Seed++
+			}
+		}, "does not replay"},
 		"other pmf":       {func(u *Upload) { u.PMF[0] += 1e-8; u.Probability = u.PMF[u.ChosenIndex] }, "does not replay"},
 		"NaN":             {func(u *Upload) { u.PMF[0] = math.NaN(); u.Probability = u.PMF[u.ChosenIndex] }, "does not replay"},
 		"other eligible":  {func(u *Upload) { u.Eligible = u.Eligible[1:] }, "does not replay"},
