@@ -21,7 +21,5 @@ func configCommand() *cobra.Command {
 		},
 	}
 	bindFlags(check.Flags())
-	parent := &cobra.Command{Use: "config", Short: "Look at the configuration", Args: cobra.NoArgs}
-	parent.AddCommand(check)
-	return parent
+	return group(&cobra.Command{Use: "config", Short: "Look at the configuration"}, check)
 }

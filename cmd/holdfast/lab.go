@@ -19,7 +19,6 @@ func labCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "lab",
 		Short: "Measure what this machine and this program can do, and prove what they promise",
-		Args:  cobra.NoArgs,
 	}
 	f := c.PersistentFlags()
 	f.StringVar(&o.Files.JSON, "json", "", "also write the result to this file as JSON")

@@ -60,3 +60,11 @@ func root() *cobra.Command {
 	c.AddCommand(commands()...)
 	return c
 }
+
+// group runs a command that only holds others: it shows them, and an unknown one is an error.
+func group(c *cobra.Command, children ...*cobra.Command) *cobra.Command {
+	c.Args = cobra.NoArgs
+	c.RunE = func(c *cobra.Command, _ []string) error { return c.Help() }
+	c.AddCommand(children...)
+	return c
+}

@@ -32,7 +32,7 @@ func (t *target) bind(c *cobra.Command) {
 	f := c.Flags()
 	f.StringVar(&t.addr, "addr", defaults().Addr, "where the server listens")
 	f.IntVar(&t.port, "port", 0, "its port on 127.0.0.1, instead of --addr")
-	f.StringVar(&t.data, "data", defaults().Data, "its data folder")
+	f.StringVar(&t.data, "data", "", "its data folder (default: whichever process listens on the port)")
 	f.SetNormalizeFunc(storeIsData)
 }
 
@@ -72,8 +72,12 @@ func (t *target) health(ctx context.Context) ([]byte, error) {
 	return body, err
 }
 
-// pid is the process that holds the data folder, 0 when none does.
+// pid is the process of the server: the one that holds the data folder when one was named, else the one that listens on the
+// port. It is 0 when there is none.
 func (t *target) pid() int {
+	if t.data == "" {
+		return listenerOf(t.port)
+	}
 	pid, held, err := store.Holder(t.data)
 	if err != nil || !held {
 		return 0
@@ -141,7 +145,7 @@ func stopCommand() *cobra.Command {
 				return &exit{1, printJSON(c.OutOrStdout(), state)}
 			}
 			if !ours(pid) {
-				return fmt.Errorf("process %d holds %s but is no holdfast; it is left alone", pid, t.data)
+				return fmt.Errorf("process %d is no holdfast; it is left alone", pid)
 			}
 			if err := syscall.Kill(pid, syscall.SIGTERM); err != nil {
 				return fmt.Errorf("process %d cannot be signalled: %w", pid, err)
