@@ -8,9 +8,9 @@ import (
 
 // GuardOptions bounds how many requests run at once. Zero values take the defaults named.
 type GuardOptions struct {
-	Min     int           // 16: the limit never falls below
+	Min     int           // 256: the limit never falls below; work that shares a disk sync needs company to be fast
 	Max     int           // 4,096: where the limit starts, and never rises above
-	Target  time.Duration // 250 ms: a mean latency above it says that too much runs at once
+	Target  time.Duration // 1 s: a mean latency above it says that too much runs at once
 	Waiting int           // 1,024: requests that may wait for a place, of all principals together
 }
 
@@ -43,10 +43,10 @@ func newGuard(o GuardOptions) *guard {
 		}
 		return value
 	}
-	g := &guard{min: int64(or(o.Min, 16)), max: int64(or(o.Max, 4096)), target: int64(o.Target)}
+	g := &guard{min: int64(or(o.Min, 256)), max: int64(or(o.Max, 4096)), target: int64(o.Target)}
 	g.max = max(g.max, g.min)
 	if g.target <= 0 {
-		g.target = int64(250 * time.Millisecond)
+		g.target = int64(time.Second)
 	}
 	g.limit.Store(g.max)
 	g.queue.init(or(o.Waiting, 1024))

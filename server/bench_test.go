@@ -123,15 +123,20 @@ func processor() time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// BenchmarkAgainstBare runs both in one process in ABBA order and reports the ratio of throughputs and of processor time,
-// the client's share included in both.
+// BenchmarkAgainstBare runs both in one process in ABBA order and reports the ratio of throughputs, processor time with
+// the client's share in it, and allocations, of which the client makes none.
 func BenchmarkAgainstBare(b *testing.B) {
 	const connections, each = 8, 2000
 	r := start(b, Options{}, constant)
 	plain := bare(b)
 	var wall, cpu [2]time.Duration
+	var mallocs [2]uint64
 	run := func(which int, address string) {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
 		w, c := hammer(b, address, connections, each)
+		runtime.ReadMemStats(&after)
+		mallocs[which] += after.Mallocs - before.Mallocs
 		wall[which] += w
 		cpu[which] += c
 	}
@@ -147,6 +152,8 @@ func BenchmarkAgainstBare(b *testing.B) {
 	b.ReportMetric(wall[0].Seconds()/wall[1].Seconds(), "throughput-ratio")
 	b.ReportMetric(float64(cpu[0].Microseconds())/total, "bare-cpu-µs")
 	b.ReportMetric(float64(cpu[1].Microseconds())/total, "server-cpu-µs")
+	b.ReportMetric(float64(mallocs[0])/total, "bare-allocs")
+	b.ReportMetric(float64(mallocs[1])/total, "server-allocs")
 }
 
 // recorder is a response writer that costs nothing.
