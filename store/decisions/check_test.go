@@ -1,6 +1,7 @@
 package decisions_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -9,6 +10,7 @@ import (
 	"testing"
 
 	"holdfast/decision"
+	"holdfast/fault"
 	"holdfast/store"
 	"holdfast/store/decisions"
 )
@@ -180,5 +182,27 @@ func TestCheckTellsTheFirstOfMany(t *testing.T) {
 	found := findings(t, d)
 	if len(found) != 21 || found[20] != "north/web/a: and 10 more findings" {
 		t.Errorf("%d findings, the last %q", len(found), found[len(found)-1])
+	}
+}
+
+// TestCheckNeedsNoWriter checks a file as the operator's check does: opened read-only, beside a server that has it open.
+func TestCheckNeedsNoWriter(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "decisions.db")
+	sound(t, decisions.New(reopen(t, path)))
+	db, err := store.Open(t.Context(), store.Options{Path: path, Migrations: decisions.Migrations(), ReadOnly: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := db.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
+	}()
+	d := decisions.New(db)
+	if found := findings(t, d); len(found) > 0 {
+		t.Errorf("found %q", found)
+	}
+	if err := d.Write(t.Context(), decision.Write{Change: func(decision.Tx) error { return nil }}); fault.KindOf(err) != fault.Unavailable {
+		t.Errorf("a write to a store opened read-only: %v", err)
 	}
 }
