@@ -302,17 +302,29 @@ func (h *head) id() string {
 	return string(appendID(room[:0], h.ms, h.random))
 }
 
-// compareID orders the record's id against another without making text of it where that can be helped.
+// compareID orders the record's id against another without making text of it that outlives the call.
 func (h *head) compareID(id string) int {
-	if h.client != nil {
-		return strings.Compare(string(h.client), id)
-	}
 	var room [idLength]byte
-	return strings.Compare(string(appendID(room[:0], h.ms, h.random)), id)
+	own := h.client
+	if own == nil {
+		own = appendID(room[:0], h.ms, h.random)
+	}
+	switch { // the comparison operators take bytes as text without a copy, strings.Compare does not
+	case string(own) == id:
+		return 0
+	case string(own) < id:
+		return -1
+	}
+	return 1
 }
 
-// is reports whether the record has that id.
-func (h *head) is(id string) bool { return h.compareID(id) == 0 }
+// is reports whether the record has that id. A look-up asks it of every record of a batch, and most differ in their end.
+func (h *head) is(id string) bool {
+	if h.client == nil && (len(id) != idLength || id[idLength-1] != idDigits[h.random&15]) {
+		return false
+	}
+	return h.compareID(id) == 0
+}
 
 // decodeRecord reads one record. The decision shares no memory with the payload.
 func decodeRecord(h head, frame []byte) (Decision, error) {
