@@ -85,18 +85,18 @@ func facts(info *decision.Info) []fact {
 	if err != nil {
 		return []fact{{"Spec", "it does not read: " + err.Error()}}
 	}
-	exploration := fmt.Sprintf("epsilon greedy, ε %s", number(spec.Exploration.Epsilon))
+	exploration := fmt.Sprintf("epsilon greedy, ε %s", exact(spec.Exploration.Epsilon))
 	if spec.Exploration.Kind == decision.SquareCB {
-		exploration = fmt.Sprintf("inverse gap weighting, γ %s · n^%s", number(spec.Exploration.GammaScale), number(spec.Exploration.GammaExponent))
+		exploration = fmt.Sprintf("inverse gap weighting, γ %s · n^%s", exact(spec.Exploration.GammaScale), exact(spec.Exploration.GammaExponent))
 	}
 	all := []fact{
 		{"Exploration", exploration},
-		{"Least probability", number(spec.Exploration.Floor) + " shared by the options"},
-		{"Reward range", number(spec.Lo) + " to " + number(spec.Hi)},
+		{"Least probability", exact(spec.Exploration.Floor) + " shared by the options"},
+		{"Reward range", exact(spec.Lo) + " to " + exact(spec.Hi)},
 		{"Rewards of one decision", map[decision.Aggregation]string{decision.First: "the first counts", decision.Sum: "all count"}[spec.Rewards]},
 	}
 	if spec.Default != nil {
-		all = append(all, fact{"Without a reward", fmt.Sprintf("%s after %s", number(*spec.Default), spec.Wait)})
+		all = append(all, fact{"Without a reward", fmt.Sprintf("%s after %s", exact(*spec.Default), spec.Wait)})
 	}
 	if spec.Mode == decision.BaselineExplore {
 		all = append(all, fact{"Beside the baseline", percent(spec.BaselineEpsilon)})
@@ -104,7 +104,7 @@ func facts(info *decision.Info) []fact {
 	if spec.Seed != nil {
 		all = append(all, fact{"Seed", "fixed"})
 	}
-	all = append(all, fact{"Learning rate", number(spec.Learner.Rate)}, fact{"Weights", "2^" + fmt.Sprint(spec.Learner.Bits)})
+	all = append(all, fact{"Learning rate", exact(spec.Learner.Rate)}, fact{"Weights", "2^" + fmt.Sprint(spec.Learner.Bits)})
 	if p := info.Program; p != nil {
 		all = append(all, fact{"Graph", p.SHA256[:min(12, len(p.SHA256))] + ", installed " + stamp(p.InstalledMS)})
 	}

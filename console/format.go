@@ -42,12 +42,15 @@ func number(v float64) string {
 	case size >= 100 || size == 0:
 		return strconv.FormatFloat(v, 'f', 0, 64)
 	case size >= 10:
-		return strconv.FormatFloat(v, 'f', 1, 64)
+		return strings.TrimSuffix(strconv.FormatFloat(v, 'f', 1, 64), ".0")
 	case size >= 0.01:
 		return strings.TrimSuffix(strconv.FormatFloat(v, 'f', 2, 64), ".00")
 	}
 	return strconv.FormatFloat(v, 'g', 2, 64)
 }
+
+// exact writes a number of a spec as it is.
+func exact(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }
 
 // percent writes a share; one that is neither none nor all never reads as if it were.
 func percent(v float64) string {
@@ -103,7 +106,7 @@ func span(seconds int) string {
 // indent lays JSON text out over lines; text that is no JSON stays as it is.
 func indent(text []byte) string {
 	v := jsontext.Value(text).Clone()
-	if v.Indent() != nil {
+	if v.Indent(jsontext.WithIndent("  ")) != nil {
 		return string(text)
 	}
 	return string(v)

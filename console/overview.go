@@ -86,7 +86,9 @@ func (c *Console) overview(ctx context.Context, who ident.Principal, page int) (
 	o.Tenants = len(tenants)
 	o.Page = min(page, o.Pages)
 	ids = ids[(o.Page-1)*cardsPerPage:]
-	for _, id := range ids[:min(cardsPerPage, len(ids))] {
+	ids = ids[:min(cardsPerPage, len(ids))]
+	fair := max(leastRows, overviewRows/max(1, len(ids))) // a busy capsule shall not push the others out of the list
+	for _, id := range ids {
 		one, rows, err := c.card(ctx, id, now)
 		if err != nil {
 			if kind := fault.KindOf(err); kind == fault.NotFound {
@@ -100,7 +102,7 @@ func (c *Console) overview(ctx context.Context, who ident.Principal, page int) (
 		if !math.IsNaN(one.PerSec) {
 			o.Rate += one.PerSec
 		}
-		o.Rows = append(o.Rows, rows...)
+		o.Rows = append(o.Rows, rows[:min(len(rows), fair)]...)
 	}
 	slices.SortStableFunc(o.Rows, func(a, b row) int { return b.At.Compare(a.At) })
 	o.Rows = o.Rows[:min(overviewRows, len(o.Rows))]

@@ -6,7 +6,7 @@ import (
 )
 
 // shortest is the least number of seconds that a picture spans: a capsule that is new does not fill the width at once.
-const shortest = 60
+const shortest = 30
 
 // picture is a trail made ready to be drawn. All series have one value per entry of At.
 type picture struct {

@@ -16,12 +16,13 @@ const (
 	cardPoints    = 60
 	pagePoints    = 120
 	overviewRows  = 12
+	leastRows     = 3    // of one capsule on the first page, however many share it
 	maxBars       = 12   // actions of one distribution
 	maxText       = 4096 // bytes of a context
 	maxReason     = 240  // bytes of a reason
 	auditsShown   = 20
-	auditEvery    = 5 // seconds
-	leastOfReward = 0.1
+	auditEvery    = 5   // seconds between looks at the changes of an open page
+	leastOfReward = 0.1 // of the reward range is what an axis spans at least: noise shall not look like a trend
 )
 
 // share is one option in a legend.
@@ -42,13 +43,12 @@ type graph struct {
 
 // trends are the pictures of one capsule.
 type trends struct {
-	Shares  graph
-	Legend  []share
-	Reward  graph
-	Mean    float64 // newest; NaN without
-	Rate    graph
-	PerSec  float64 // newest; NaN without
-	Options int
+	Shares graph
+	Legend []share
+	Reward graph
+	Mean   float64 // newest; NaN without
+	Rate   graph
+	PerSec float64 // newest; NaN without
 }
 
 // trendsOf draws a picture; span is the width of the reward range.
@@ -60,19 +60,12 @@ func trendsOf(p *picture, span float64) trends {
 	rate := fit(append(slices.Clone(p.Rate), 0), 1)
 	t.Rate = graph{Label: "decisions per second", Drawing: line(p.At, p.Rate, rate), Empty: len(p.At) < 2, Y: rate, Seconds: p.Seconds}
 	for i, name := range p.Options {
-		t.Legend = append(t.Legend, share{name, i, newest(p.Shares[i])})
+		t.Legend = append(t.Legend, share{name, i, last(p.Shares[i])})
 	}
-	if rest := newest(p.Shares[slots]); rest > 0 {
+	if rest := last(p.Shares[slots]); rest > 0 {
 		t.Legend = append(t.Legend, share{"all others", slots, rest})
 	}
 	return t
-}
-
-func newest(series []float64) float64 {
-	if len(series) == 0 {
-		return 0
-	}
-	return series[len(series)-1]
 }
 
 // row is one decision in a list.

@@ -24,9 +24,10 @@
       const same = next.querySelector("#" + CSS.escape(d.id));
       if (same) same.open = true;
     }
-    for (const row of next.querySelectorAll("[data-row]")) {
-      if (!document.getElementById(row.id)) row.classList.add("fresh");
-    }
+    // A few new rows are pointed out; where all are new there is nothing to point at.
+    const rows = [...next.querySelectorAll("[data-row]")];
+    const fresh = rows.filter((row) => !document.getElementById(row.id));
+    if (fresh.length * 2 <= rows.length) for (const row of fresh) row.classList.add("fresh");
     const focus = old.contains(document.activeElement) ? document.activeElement.id : "";
     old.replaceWith(next);
     if (focus) document.getElementById(focus)?.focus({ preventScroll: true });
