@@ -380,3 +380,29 @@ func TestOneRewardOverHTTP(t *testing.T) {
 		t.Errorf("the reward was applied %d times", count)
 	}
 }
+
+func TestDeferredEventsSurviveARestart(t *testing.T) {
+	r := newRig(t)
+	r.capsule()
+	const base = heroPath + "/personalizer/v1.0"
+	first := r.must(http.StatusCreated, "POST", base+"/rank", `{"actions":[{"id":"x"},{"id":"y"}],"eventId":"later","deferActivation":true}`)
+	r.must(http.StatusNoContent, "POST", base+"/events/later/reward", `{"value":1}`)
+	if stats := r.must(http.StatusOK, "GET", heroPath, "")["stats"].(map[string]any); stats["decisions"] != 0.0 || stats["rewards"] != 0.0 {
+		t.Errorf("a deferred event is logged: %v", stats)
+	}
+	r.restart()
+	r.must(http.StatusNoContent, "POST", base+"/events/later/activate", "")
+	got := r.must(http.StatusOK, "GET", heroPath+"/decisions/later", "")
+	if rewards := got["rewards"].([]any); got["action"] != first["rewardActionId"] || len(rewards) != 1 {
+		t.Errorf("activated: %v", got)
+	}
+	if version := r.must(http.StatusOK, "GET", heroPath+"/model", "")["modelVersion"]; version != 1.0 {
+		t.Errorf("the held reward was learned %v times", version)
+	}
+	r.must(http.StatusNoContent, "POST", base+"/events/later/activate", "")
+	r.restart()
+	r.must(http.StatusNoContent, "POST", base+"/events/later/activate", "")
+	if version := r.must(http.StatusOK, "GET", heroPath+"/model", "")["modelVersion"]; version != 1.0 {
+		t.Errorf("activated again, the model has version %v", version)
+	}
+}
