@@ -89,7 +89,7 @@ func (b *batch) find(id string, key uint64) (Decision, bool, error) {
 		if err != nil {
 			return Decision{}, false, err
 		}
-		if h.is(id) {
+		if w := want(id); h.is(&w) {
 			d, err := decodeRecord(h, it.frame)
 			return d, err == nil, err
 		}

@@ -67,7 +67,7 @@ func findStored(v View, capsule int64, id string) (Decision, error) {
 
 // findAt looks an id up among the batches that cover a moment.
 func findAt(v View, capsule int64, id string, ms int64) (d Decision, err error) {
-	found := false
+	found, w := false, want(id)
 	err = v.Batches(capsule, BatchQuery{Span: Span{Since: ms, Until: ms + 1}}, func(b Batch) (bool, error) {
 		it, err := unseal(b.Payload)
 		if err != nil {
@@ -82,7 +82,7 @@ func findAt(v View, capsule int64, id string, ms int64) (d Decision, err error) 
 			if err != nil {
 				return false, err
 			}
-			if h.is(id) {
+			if h.is(&w) {
 				d, err = decodeRecord(h, it.frame)
 				found = err == nil
 				return false, err

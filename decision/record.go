@@ -318,12 +318,26 @@ func (h *head) compareID(id string) int {
 	return 1
 }
 
-// is reports whether the record has that id. A look-up asks it of every record of a batch, and most differ in their end.
-func (h *head) is(id string) bool {
-	if h.client == nil && (len(id) != idLength || id[idLength-1] != idDigits[h.random&15]) {
-		return false
+// wanted is an id to look for, taken apart once.
+type wanted struct {
+	id     string
+	ms     int64
+	random uint64
+	server bool // in the form of a server-made id; a client may have made it all the same
+}
+
+func want(id string) wanted {
+	w := wanted{id: id}
+	w.ms, w.random, w.server = parseID(id)
+	return w
+}
+
+// is reports whether the record has that id. It makes no text of it.
+func (h *head) is(w *wanted) bool {
+	if h.client != nil {
+		return string(h.client) == w.id
 	}
-	return h.compareID(id) == 0
+	return w.server && h.random == w.random && h.ms == w.ms
 }
 
 // decodeRecord reads one record. The decision shares no memory with the payload.
