@@ -338,20 +338,10 @@ func (q *queue) postpone(batches []*batch) {
 	}
 }
 
-// settle takes a batch out of its capsule and tells whoever waits.
+// settle takes a batch out of its capsule and tells whoever waits, once everything that they may look at is in place.
 func (q *queue) settle(b *batch, err error) {
-	c, m, count, charge := b.capsule, q.service.metrics, len(b.keys), b.charge
+	c, m, count := b.capsule, q.service.metrics, len(b.keys)
 	stored := err == nil && b.fate.stored.Load()
-	c.mu.Lock()
-	c.forget(b)
-	if stored {
-		c.stored.addDecisions(int64(count), b.firstMS, b.lastMS)
-	}
-	b.fate.err = err
-	if b.fate.settled != nil {
-		close(b.fate.settled)
-	}
-	c.mu.Unlock()
 	switch {
 	case err != nil:
 		m.lost.Add(float64(count))
@@ -359,8 +349,18 @@ func (q *queue) settle(b *batch, err error) {
 		m.decisions.Add(float64(count))
 		m.batches.Inc()
 	}
+	c.mu.Lock()
+	c.forget(b)
+	if stored {
+		c.stored.addDecisions(int64(count), b.firstMS, b.lastMS)
+	}
+	q.release(b.charge)
+	b.fate.err = err
+	if b.fate.settled != nil {
+		close(b.fate.settled)
+	}
+	c.mu.Unlock()
 	q.recycle(b)
-	q.release(charge)
 }
 
 // fail makes a storage error final: nothing is acknowledged after it.
