@@ -96,7 +96,11 @@ func fit(series []float64, least float64) scale {
 		lo, hi = 0, least
 	}
 	if room := least - (hi - lo); room > 0 {
-		lo, hi = lo-room/2, hi+room/2
+		down := room / 2
+		if lo >= 0 {
+			down = min(down, lo) // what was never negative shall not look as if it could be
+		}
+		lo, hi = lo-down, hi+room-down
 	}
 	step := math.Pow(10, math.Floor(math.Log10(hi-lo)))
 	switch n := (hi - lo) / step; {

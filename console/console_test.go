@@ -260,7 +260,7 @@ func TestSignInAndOut(t *testing.T) {
 		}
 	}
 	a = d.get("/console/capsule/north/web/hero")
-	contains(t, a.body, "Option shares", "Reward trend", "no preference yet", "0.80", "Reward range", "spec")
+	contains(t, a.body, "Option shares", "Reward trend", "best one as far as the model knows", "0.80", "Reward range", "spec")
 	for _, path := range []string{"/console/capsule/north/web/none", "/console/capsule/north/web/%3Cb%3E"} {
 		if a := d.get(path); a.status != 404 || strings.Contains(a.body, "<b>") {
 			t.Errorf("%s: %d", path, a.status)

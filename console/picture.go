@@ -19,11 +19,11 @@ type picture struct {
 	Newest  []logged
 }
 
-// picture draws the trail at most points wide, up to the last full second.
+// picture draws the trail at most points wide, up to now. The rate goes up to the last full second.
 func (t *trail) picture(now time.Time, points int) picture {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	end := now.Unix() - 1
+	end := now.Unix()
 	p := picture{Seconds: window - 2, Options: t.options, Newest: t.newest}
 	if t.at.first > 0 {
 		p.Seconds = int(min(max(end-t.at.first, shortest), window-2))
@@ -53,9 +53,22 @@ func (t *trail) picture(now time.Time, points int) picture {
 			p.Shares[i] = append(p.Shares[i], n/total)
 		}
 		p.Reward = append(p.Reward, mean(&sums))
-		p.Rate = append(p.Rate, t.rate(second))
+		p.Rate = append(p.Rate, t.rate(min(second, end-1)))
+	}
+	if len(p.At) == 1 {
+		p.widen()
 	}
 	return p
+}
+
+// widen makes a line of the only point that a new picture has.
+func (p *picture) widen() {
+	p.At = []float64{p.At[0] - 1/float64(p.Seconds), p.At[0]}
+	for i, s := range p.Shares {
+		p.Shares[i] = []float64{s[0], s[0]}
+	}
+	p.Reward = []float64{p.Reward[0], p.Reward[0]}
+	p.Rate = []float64{p.Rate[0], p.Rate[0]}
 }
 
 func mean(b *bucket) float64 {

@@ -37,6 +37,7 @@ type graph struct {
 	Label   string // what it shows, for those who cannot see it
 	Drawing template.HTML
 	Empty   bool
+	None    string // what to say then
 	Y       scale
 	Seconds int
 }
@@ -54,11 +55,11 @@ type trends struct {
 // trendsOf draws a picture; span is the width of the reward range.
 func trendsOf(p *picture, span float64) trends {
 	t := trends{Mean: last(p.Reward), PerSec: last(p.Rate)}
-	t.Shares = graph{Label: "share of each option over time", Drawing: stacked(p), Empty: len(p.At) < 2, Seconds: p.Seconds}
+	t.Shares = graph{Label: "share of each option over time", Drawing: stacked(p), Empty: len(p.At) < 2, None: "no decisions yet", Seconds: p.Seconds}
 	reward := fit(p.Reward, leastOfReward*span)
-	t.Reward = graph{Label: "mean reward over time", Drawing: line(p.At, p.Reward, reward), Empty: math.IsNaN(t.Mean), Y: reward, Seconds: p.Seconds}
+	t.Reward = graph{Label: "mean reward over time", Drawing: line(p.At, p.Reward, reward), Empty: math.IsNaN(t.Mean), None: "no rewards yet", Y: reward, Seconds: p.Seconds}
 	rate := fit(append(slices.Clone(p.Rate), 0), 1)
-	t.Rate = graph{Label: "decisions per second", Drawing: line(p.At, p.Rate, rate), Empty: len(p.At) < 2, Y: rate, Seconds: p.Seconds}
+	t.Rate = graph{Label: "decisions per second", Drawing: line(p.At, p.Rate, rate), Empty: len(p.At) < 2, None: "no decisions yet", Y: rate, Seconds: p.Seconds}
 	for i, name := range p.Options {
 		t.Legend = append(t.Legend, share{name, i, last(p.Shares[i])})
 	}
