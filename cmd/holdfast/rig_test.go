@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json/v2"
 	"io"
@@ -69,8 +70,31 @@ func (r *rig) open() {
 	if err != nil {
 		r.Fatal(err)
 	}
-	if r.handler, err = s.Handler(r.table); err != nil {
+	handler, err := s.Handler(r.table)
+	if err != nil {
 		r.Fatal(err)
+	}
+	r.handler = judged{r, handler}
+}
+
+// judged shows every answer to the description of the API, and every body that was taken.
+type judged struct {
+	rig     *rig
+	handler http.Handler
+}
+
+func (j judged) ServeHTTP(w http.ResponseWriter, q *http.Request) {
+	body, err := io.ReadAll(q.Body)
+	if err != nil {
+		j.rig.Error(err)
+	}
+	q.Body = io.NopCloser(bytes.NewReader(body))
+	j.handler.ServeHTTP(w, q)
+	if recorder, ok := w.(*httptest.ResponseRecorder); ok {
+		judge(j.rig, q.Method, q.URL.Path, recorder)
+		if recorder.Code < 300 {
+			judgeRequest(j.rig, q.Method, q.URL.Path, body)
+		}
 	}
 }
 

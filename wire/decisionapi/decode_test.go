@@ -479,3 +479,35 @@ func FuzzRank(f *testing.F) {
 		}
 	})
 }
+
+func FuzzLegacy(f *testing.F) {
+	f.Add([]byte(`{"input":{"a":[1]},"contextKey":"eu"}`))
+	f.Add([]byte(`{"contextKey":"eu","x":{"contextKey":1}}`))
+	f.Fuzz(func(t *testing.T, body []byte) {
+		d := new(decideBody)
+		err := d.decodeLegacy(body)
+		if err != nil && fault.KindOf(err) != fault.Invalid {
+			t.Fatalf("kind of %v", err)
+		}
+		if err == nil && len(d.req.Context) > 0 && check(d.req.Context) != nil {
+			t.Fatalf("the context is not a strict object: %s", d.req.Context)
+		}
+	})
+}
+
+func FuzzConfiguration(f *testing.F) {
+	f.Add([]byte(`{"rewardWaitTime":"PT10M","defaultReward":0.5,"rewardAggregation":"sum","explorationPercentage":0.2,"learningMode":"Apprentice"}`))
+	f.Fuzz(func(t *testing.T, body []byte) {
+		var b configBody
+		if decode(body, &b) != nil {
+			return
+		}
+		patch, err := b.patch()
+		if err != nil && fault.KindOf(err) != fault.Invalid {
+			t.Fatalf("kind of %v", err)
+		}
+		if err == nil && check(patch) != nil {
+			t.Fatalf("not a patch: %s", patch)
+		}
+	})
+}
