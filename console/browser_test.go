@@ -154,7 +154,8 @@ const (
 func TestInABrowser(t *testing.T) {
 	d := newDesk(t)
 	c := d.capsule(hero, threeOptions)
-	d.capsule(decision.CapsuleID{Tenant: "north", Job: "web", Capsule: "idle"}, twoOptions)
+	idle := decision.CapsuleID{Tenant: "north", Job: "web", Capsule: "idle"}
+	d.capsule(idle, twoOptions)
 	d.decide(c, 150, byPlan)
 	w := newWindow(d)
 	w.do(chromedp.Navigate(d.address+"/"), chromedp.SendKeys(keyField, "a-wrong-key"))
@@ -173,6 +174,11 @@ func TestInABrowser(t *testing.T) {
 	w.until(path + `.getAttribute("d") !== window.before`)
 	w.until(`document.querySelector("#totals").textContent.includes("300")`)
 	w.picture("overview")
+	if _, err := d.service.DeleteCapsule(context.Background(), idle); err != nil {
+		t.Fatal(err)
+	}
+	w.until(`document.querySelectorAll("#cards article").length === 1`)
+	w.picture("overview-one")
 
 	w.do(chromedp.Navigate(d.address+"/console/capsule/north/web/hero"), chromedp.WaitVisible(chromedp.CSS("#trends")))
 	for range 6 {

@@ -87,7 +87,7 @@ func (c *Console) overview(ctx context.Context, who ident.Principal, page int) (
 	o.Page = min(page, o.Pages)
 	ids = ids[(o.Page-1)*cardsPerPage:]
 	ids = ids[:min(cardsPerPage, len(ids))]
-	fair := max(leastRows, overviewRows/max(1, len(ids))) // a busy capsule shall not push the others out of the list
+	var newest [][]row
 	for _, id := range ids {
 		one, rows, err := c.card(ctx, id, now)
 		if err != nil {
@@ -102,11 +102,27 @@ func (c *Console) overview(ctx context.Context, who ident.Principal, page int) (
 		if !math.IsNaN(one.PerSec) {
 			o.Rate += one.PerSec
 		}
-		o.Rows = append(o.Rows, rows[:min(len(rows), fair)]...)
+		newest = append(newest, rows)
 	}
-	slices.SortStableFunc(o.Rows, func(a, b row) int { return b.At.Compare(a.At) })
-	o.Rows = o.Rows[:min(overviewRows, len(o.Rows))]
+	o.Rows = mixed(newest)
 	return o, nil
+}
+
+// mixed is the list of the newest decisions of several capsules. Each has a share of it that a busier one does not take;
+// what is left goes to the newest.
+func mixed(all [][]row) []row {
+	fair := max(leastRows, overviewRows/max(1, len(all)))
+	var sure, spare []row
+	for _, rows := range all {
+		n := min(fair, len(rows))
+		sure, spare = append(sure, rows[:n]...), append(spare, rows[n:]...)
+	}
+	byTime := func(a, b row) int { return b.At.Compare(a.At) }
+	slices.SortStableFunc(sure, byTime)
+	slices.SortStableFunc(spare, byTime)
+	sure = append(sure[:min(overviewRows, len(sure))], spare[:min(max(0, overviewRows-len(sure)), len(spare))]...)
+	slices.SortStableFunc(sure, byTime)
+	return sure
 }
 
 // card gathers one capsule.

@@ -226,6 +226,33 @@ func TestNextStaysHere(t *testing.T) {
 	}
 }
 
+func TestNewestDecisionsAreMixed(t *testing.T) {
+	list := func(name string, n int, from int64) (rows []row) {
+		for i := range n {
+			rows = append(rows, row{Capsule: name, At: time.Unix(from-int64(i), 0)})
+		}
+		return rows
+	}
+	count := func(rows []row) map[string]int {
+		n := map[string]int{}
+		for i, r := range rows {
+			if n[r.Capsule]++; i > 0 && rows[i-1].At.Before(r.At) {
+				t.Errorf("row %d is newer than the one before", i)
+			}
+		}
+		return n
+	}
+	if n := count(mixed([][]row{list("busy", 12, 1000), list("slow", 12, 100)})); n["busy"] != 6 || n["slow"] != 6 {
+		t.Errorf("of two: %v", n)
+	}
+	if n := count(mixed([][]row{list("busy", 12, 1000), list("slow", 2, 100), nil})); n["busy"] != 10 || n["slow"] != 2 {
+		t.Errorf("with one that did little: %v", n)
+	}
+	if n := count(mixed(nil)); len(n) != 0 {
+		t.Errorf("of none: %v", n)
+	}
+}
+
 func TestWatchIsBounded(t *testing.T) {
 	var w watch
 	now := time.Unix(1_000_000_000, 0)
