@@ -37,6 +37,7 @@ type Capsule struct {
 	mu      sync.Mutex // guards what follows, and replacing engine
 	open    *batch     // takes records
 	waiting []*batch   // closed, not settled, oldest first
+	recent  []*batch   // on disk, still looked up here, oldest first
 	dirty   bool       // on the queue's stack
 	below   *Capsule   // next on that stack
 	gone    bool       // deleted
@@ -198,6 +199,16 @@ func (c *Capsule) recount(row *CapsuleRow) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.stored = rowStats(row)
+}
+
+// erased takes over the capsule's row as a change that removed records left it, and forgets what memory still knows of
+// them. It belongs in that change's Applied, as recount does.
+func (c *Capsule) erased(row *CapsuleRow) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.stored = rowStats(row)
+	clear(c.recent)
+	c.recent = c.recent[:0]
 }
 
 // touch puts the capsule on the queue's stack. The caller holds mu.

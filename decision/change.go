@@ -143,7 +143,7 @@ func (c *Capsule) purge(ctx context.Context, audit AuditRow) (Removed, error) {
 	}, Applied: func(err error) {
 		if err == nil {
 			c.purges = row.Purges
-			c.recount(&row)
+			c.erased(&row)
 			c.noteSaved(&snapshot)
 		}
 	}})

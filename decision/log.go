@@ -125,6 +125,7 @@ type queue struct {
 	idle    chan struct{}               // the charge has become 0 while closing
 	later   atomic.Bool                 // the storage could not take a batch: come back after retryAfter
 
+	recent  recent     // batches on disk that are still looked up in memory
 	handing sync.Mutex // held from taking batches to their place in the storage's queue, so that a reward comes after its batch
 	spare   sync.Pool  // of *batch
 }
@@ -354,13 +355,23 @@ func (q *queue) settle(b *batch, err error) {
 	if stored {
 		c.stored.addDecisions(int64(count), b.firstMS, b.lastMS)
 	}
+	if stored {
+		c.recent = append(c.recent, b)
+	}
 	q.release(b.charge)
 	b.fate.err = err
 	if b.fate.settled != nil {
 		close(b.fate.settled)
 	}
 	c.mu.Unlock()
-	q.recycle(b)
+	if !stored {
+		q.recycle(b)
+		return
+	}
+	for _, old := range q.recent.keep(b) {
+		old.capsule.drop(old)
+		q.recycle(old)
+	}
 }
 
 // fail makes a storage error final: nothing is acknowledged after it.

@@ -14,7 +14,7 @@ import (
 // find returns the decision of an id: from the queue, else from the log. The fate is that of the batch it waits in, nil
 // when it is on disk. NotFound when there is none.
 func (c *Capsule) find(ctx context.Context, id string) (Decision, *fate, error) {
-	if d, f, err := c.findQueued(id); err != nil || f != nil {
+	if d, f, ok, err := c.findInMemory(id); ok || err != nil {
 		return d, f, err
 	}
 	var d Decision
@@ -25,22 +25,23 @@ func (c *Capsule) find(ctx context.Context, id string) (Decision, *fate, error) 
 	return d, nil, err
 }
 
-// findQueued looks an id up among the batches that are not settled, newest first. The fate is nil when it is in none.
-func (c *Capsule) findQueued(id string) (Decision, *fate, error) {
+// findInMemory looks an id up among the batches that are not settled, newest first, and those that were lately.
+func (c *Capsule) findInMemory(id string) (d Decision, f *fate, ok bool, err error) {
 	key := recordKey(id)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if b := c.open; b != nil {
 		if d, ok, err := b.find(id, key); ok || err != nil {
-			return d, b.fate, err
+			return d, b.fate, ok, err
 		}
 	}
 	for i := len(c.waiting) - 1; i >= 0; i-- {
 		if d, ok, err := c.waiting[i].find(id, key); ok || err != nil {
-			return d, c.waiting[i].fate, err
+			return d, c.waiting[i].fate, ok, err
 		}
 	}
-	return Decision{}, nil, nil
+	d, ok, err = c.findRecent(id, key)
+	return d, nil, ok, err
 }
 
 func noDecision(id string) error {

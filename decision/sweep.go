@@ -287,25 +287,30 @@ func (s *Service) retain(ctx context.Context, j *sweepJob) error {
 	if err := c.saveUnsaved(ctx); err != nil {
 		return err
 	}
-	for {
-		more := false
-		var row CapsuleRow
-		err = s.storage.Write(ctx, Write{Rows: retainPage, Change: func(tx Tx) error {
-			more, row, err = c.drop(tx, r)
-			return err
-		}, Applied: func(err error) {
-			if err == nil {
-				c.recount(&row)
-			}
-		}})
-		if err != nil || !more {
-			return err
-		}
+	for more := true; more && err == nil; {
+		more, err = c.retainSome(ctx, r)
 	}
+	return err
 }
 
-// drop removes a few batches; the newest snapshot says which rewards may go.
-func (c *Capsule) drop(tx Tx, r Retention) (more bool, row CapsuleRow, err error) {
+// retainSome drops a few batches. No reward may be on its way meanwhile: it could name a decision that goes.
+func (c *Capsule) retainSome(ctx context.Context, r Retention) (more bool, err error) {
+	c.admin.Lock()
+	defer c.admin.Unlock()
+	var row CapsuleRow
+	err = c.service.storage.Write(context.WithoutCancel(ctx), Write{Rows: retainPage, Change: func(tx Tx) (err error) {
+		more, row, err = c.dropOld(tx, r)
+		return err
+	}, Applied: func(err error) {
+		if err == nil && more {
+			c.erased(&row)
+		}
+	}})
+	return more, err
+}
+
+// dropOld removes a few batches; the newest snapshot says which rewards may go.
+func (c *Capsule) dropOld(tx Tx, r Retention) (more bool, row CapsuleRow, err error) {
 	snapshot, err := tx.NewestSnapshot(c.key)
 	switch {
 	case err == nil:
