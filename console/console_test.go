@@ -518,3 +518,15 @@ func TestHostileText(t *testing.T) {
 		}
 	}
 }
+
+// TestFirstPictureReachesBack opens the page of a capsule that was busy before anybody looked.
+func TestFirstPictureReachesBack(t *testing.T) {
+	d := newDesk(t, func(o *console.Options) { o.Dev = true })
+	c := d.capsule(hero, twoOptions)
+	d.decide(c, 1500, func(string) float64 { return 0.25 })
+	body := d.get("/console/capsule/north/web/hero").body
+	contains(t, body, "1\u202f500", `class="stroke"`, `class="chart stack"`, "0.25")
+	if strings.Contains(body, "no decisions yet") || strings.Contains(body, "no rewards yet") {
+		t.Error("the picture is empty")
+	}
+}

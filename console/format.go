@@ -33,6 +33,14 @@ func count(n any) string {
 
 // number writes a measured value in three digits or so, and a dash for none.
 func number(v float64) string {
+	text := plain(v)
+	if v < 0 {
+		return "\u2212" + strings.TrimPrefix(text, "-")
+	}
+	return text
+}
+
+func plain(v float64) string {
 	size := math.Abs(v)
 	switch {
 	case math.IsNaN(v) || math.IsInf(v, 0):

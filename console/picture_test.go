@@ -161,7 +161,7 @@ func TestFit(t *testing.T) {
 func TestNumbersForPeople(t *testing.T) {
 	for _, c := range []struct{ got, want string }{
 		{number(math.NaN()), "–"}, {number(0), "0"}, {number(0.5), "0.50"}, {number(1), "1"}, {number(80), "80"}, {number(12.34), "12.3"},
-		{number(345.6), "346"}, {number(-1234567), "-1\u202f234\u202f567"}, {number(0.00123), "0.0012"},
+		{number(345.6), "346"}, {number(-1234567), "\u22121\u202f234\u202f567"}, {number(0.00123), "0.0012"},
 		{percent(0), "0 %"}, {percent(0.001), "<1 %"}, {percent(0.999), ">99 %"}, {percent(1), "100 %"}, {percent(0.256), "26 %"},
 		{count(999), "999"}, {count(int64(1000)), "1\u202f000"}, {clip("größer", 3), "gr …"}, {clip("abc", 3), "abc"},
 		{ago(time.UnixMilli(100_000), 99_000), "now"}, {ago(time.UnixMilli(100_000), 40_000), "1 min ago"}, {ago(time.Now(), 0), "never"},

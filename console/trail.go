@@ -135,6 +135,9 @@ func (s *seen) read(ctx context.Context, at position, now time.Time) error {
 	}
 	var err error
 	s.rewards, err = s.capsule.RewardsSince(ctx, max(at.rewards, s.stats.LastRewardSeq-int64(learn)), learn)
+	if err == nil && !at.begun {
+		s.history(ctx, now)
+	}
 	return err
 }
 

@@ -83,6 +83,7 @@ type row struct {
 	Bars   []bar
 	More   int // actions that are not in Bars
 	Input  string
+	Hint   string // the beginning of Input on one line
 }
 
 // bar is one eligible action of a distribution.
@@ -100,7 +101,7 @@ func rowsOf(p *picture, most int) []row {
 		r := row{Anchor: "d-" + l.ID, logged: l, At: time.UnixMilli(l.TimeMS).UTC(), Action: l.Actions[l.Chosen].ID}
 		r.Slot = slotOf(p, r.Action)
 		r.Why, r.Given = why(&l.Decision)
-		r.Input = clip(indent(l.Context), maxText)
+		r.Input, r.Hint = clip(indent(l.Context), maxText), clip(string(l.Context), maxReason)
 		for i, at := range l.Eligible {
 			name := l.Actions[at].ID
 			r.Bars = append(r.Bars, bar{name, slotOf(p, name), l.PMF[i], at == l.Chosen})
