@@ -48,52 +48,83 @@ func noDecision(id string) error {
 	return fault.New("decision.Find", fault.NotFound, "decision %q not found", id)
 }
 
-// findStored looks an id up in the log: a server-made id tells its time, a client-made one has an entry that does.
+// findStored looks an id up in the log.
 func findStored(v View, capsule int64, id string) (Decision, error) {
-	if ms, _, ok := parseID(id); ok {
-		d, err := findAt(v, capsule, id, ms)
+	r := batchReader{view: v, capsule: capsule}
+	return r.find(id)
+}
+
+// batchReader looks ids up in the log. It keeps the batch it found the last one in when it is asked again: rewards come in
+// about the order of their decisions.
+type batchReader struct {
+	view    View
+	capsule int64
+	asked   bool
+	payload []byte // of the last batch
+}
+
+// find looks an id up: a server-made one tells its time, a client-made one has an entry that does.
+func (r *batchReader) find(id string) (Decision, error) {
+	w := want(id)
+	if d, ok, err := findIn(r.payload, &w); ok || err != nil {
+		return d, err
+	}
+	if w.server {
+		d, err := r.findAt(&w, w.ms)
 		if err == nil || fault.KindOf(err) != fault.NotFound {
 			return d, err
 		}
 	}
-	ms, err := v.EventTime(capsule, id)
+	ms, err := r.view.EventTime(r.capsule, id)
 	if err != nil {
 		if fault.KindOf(err) == fault.NotFound {
 			return Decision{}, noDecision(id)
 		}
 		return Decision{}, err
 	}
-	return findAt(v, capsule, id, ms)
+	return r.findAt(&w, ms)
 }
 
 // findAt looks an id up among the batches that cover a moment.
-func findAt(v View, capsule int64, id string, ms int64) (d Decision, err error) {
-	found, w := false, want(id)
-	err = v.Batches(capsule, BatchQuery{Span: Span{Since: ms, Until: ms + 1}}, func(b Batch) (bool, error) {
-		it, err := unseal(b.Payload)
-		if err != nil {
+func (r *batchReader) findAt(w *wanted, ms int64) (d Decision, err error) {
+	found := false
+	err = r.view.Batches(r.capsule, BatchQuery{Span: Span{Since: ms, Until: ms + 1}}, func(b Batch) (bool, error) {
+		if _, err := unseal(b.Payload); err != nil {
 			return false, err
 		}
-		for {
-			body, err := it.next()
-			if err != nil || body == nil {
-				return err == nil, err
-			}
-			h, err := readHead(body)
-			if err != nil {
-				return false, err
-			}
-			if h.is(&w) {
-				d, err = decodeRecord(h, it.frame)
-				found = err == nil
-				return false, err
-			}
+		d, found, err = findIn(b.Payload, w)
+		if found && r.asked {
+			r.payload = append(r.payload[:0], b.Payload...)
 		}
+		return !found && err == nil, err
 	})
+	r.asked = true
 	if err == nil && !found {
-		err = noDecision(id)
+		err = noDecision(w.id)
 	}
 	return d, err
+}
+
+// findIn looks an id up in a payload that was checked before.
+func findIn(payload []byte, w *wanted) (d Decision, found bool, err error) {
+	if len(payload) < 1+trailerBytes {
+		return Decision{}, false, nil
+	}
+	it := items{rest: payload[1 : len(payload)-trailerBytes]}
+	for {
+		body, err := it.next()
+		if err != nil || body == nil {
+			return Decision{}, false, err
+		}
+		h, err := readHead(body)
+		if err != nil {
+			return Decision{}, false, err
+		}
+		if h.is(w) {
+			d, err = decodeRecord(h, it.frame)
+			return d, err == nil, err
+		}
+	}
 }
 
 // refuseHeld refuses a decide whose id belongs to a deferred event.

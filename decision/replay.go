@@ -139,6 +139,7 @@ const replayPage = 1024
 // returns the newest number. What was recorded without learning is skipped.
 func replay(v View, capsule int64, spec *Spec, model *Model, after int64) (last int64, err error) {
 	var page []Reward
+	from := batchReader{view: v, capsule: capsule}
 	for {
 		page = page[:0]
 		err := v.Rewards(capsule, after, func(r Reward) (bool, error) {
@@ -156,7 +157,7 @@ func replay(v View, capsule int64, spec *Spec, model *Model, after int64) (last 
 			if !page[i].Learned {
 				continue
 			}
-			d, err := findStored(v, capsule, page[i].DecisionID)
+			d, err := from.find(page[i].DecisionID)
 			if err != nil {
 				return 0, fmt.Errorf("replay reward %d: %w", after, err)
 			}

@@ -64,6 +64,7 @@ type Service struct {
 
 	evaluating atomic.Int32 // evaluations that run
 	closing    atomic.Bool
+	spawns     sync.Mutex      // held to start a goroutine, and to end context, after which none starts
 	context    context.Context // of the goroutines; ends in Close
 	stop       context.CancelFunc
 	running    sync.WaitGroup
@@ -171,7 +172,9 @@ func (s *Service) Close(ctx context.Context) error {
 		return nil
 	}
 	drained := s.queue.drain(ctx)
+	s.spawns.Lock()
 	s.stop()
+	s.spawns.Unlock()
 	s.running.Wait()
 	if drained != nil {
 		s.queue.abandon()
@@ -222,7 +225,11 @@ func unavailable(op, msg string) *fault.Error {
 
 var errClosing = unavailable("decision", "the server is shutting down")
 
-// spawn runs work on a goroutine that Close waits for.
+// spawn runs work on a goroutine that Close waits for; a closing service starts none.
 func (s *Service) spawn(work func(ctx context.Context)) {
-	s.running.Go(func() { work(s.context) })
+	s.spawns.Lock()
+	defer s.spawns.Unlock()
+	if s.context.Err() == nil {
+		s.running.Go(func() { work(s.context) })
+	}
 }

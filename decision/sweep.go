@@ -13,9 +13,11 @@ import (
 const (
 	sweepEvery     = time.Second
 	retainEvery    = time.Minute
-	sweepBack      = 24 * time.Hour // how far past the wait a sweep looks back after a restart
-	sweepPage      = 512            // default rewards per write
-	retainPage     = 64             // batches looked at per write
+	sweepBack      = 24 * time.Hour  // how far past the wait a sweep looks back after a restart
+	sweepPage      = 512             // default rewards per write
+	sweepStep      = 16384           // decisions looked at in one read
+	sweepTurn      = time.Second / 2 // for one capsule, before the next gets its turn
+	retainPage     = 64              // batches looked at per write
 	millisecondsIn = int64(time.Second / time.Millisecond)
 )
 
@@ -165,12 +167,12 @@ func (w *sweeps) list() []sweepJob {
 	return jobs
 }
 
-// swept notes how far a capsule's sweep came; a failed one starts again from where it began.
-func (w *sweeps) swept(j *sweepJob, until int64) {
+// swept notes how far a capsule's sweep came.
+func (w *sweeps) swept(j *sweepJob) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if one := w.capsule[j.id]; one != nil {
-		one.until = until
+		one.until = j.since
 	}
 }
 
@@ -187,62 +189,71 @@ func (s *Service) sweepDefaults(ctx context.Context, j *sweepJob) error {
 	if c := s.table.find(j.id); c != nil && !c.settle(ctx, readWait) {
 		return nil // the disk is slow; the next turn starts from the same place
 	}
-	open, err := s.unrewarded(ctx, j, until)
-	if err == nil && len(open) > 0 {
-		err = s.giveDefaults(ctx, j, open)
+	for began := s.options.Now(); j.since < until && s.options.Now().Sub(began) < sweepTurn; {
+		open, next, err := s.unrewarded(ctx, j, until)
+		if err == nil {
+			err = s.giveDefaults(ctx, j, open)
+		}
+		if err != nil {
+			s.sweeps.swept(j) // the next turn begins where this step did
+			return err
+		}
+		j.since = next
 	}
-	if err != nil {
-		return s.sweepAgain(j, err)
-	}
-	s.sweeps.swept(j, until)
+	s.sweeps.swept(j)
 	return nil
 }
 
-// sweepAgain makes the next sweep begin where this one did.
-func (s *Service) sweepAgain(j *sweepJob, err error) error {
-	s.sweeps.swept(j, j.since)
-	return err
-}
-
-// unrewarded lists the decisions of the span that have no reward.
-func (s *Service) unrewarded(ctx context.Context, j *sweepJob, until int64) (ids []string, err error) {
-	if j.since >= until {
-		return nil, nil
-	}
+// unrewarded lists the decisions from j.since on that have no reward, and the time up to which it has looked: until, or less
+// when that would keep one read of the storage open for long.
+func (s *Service) unrewarded(ctx context.Context, j *sweepJob, until int64) (ids []string, next int64, err error) {
+	next = until
 	err = s.storage.Read(ctx, func(v View) error {
 		row, err := v.Capsule(j.id)
 		if err != nil || row.Decisions == 0 || row.LastMS < j.since || row.FirstMS >= until {
 			return err
 		}
+		seen := 0
 		return v.Batches(row.Key, BatchQuery{Span: Span{Since: j.since, Until: until}}, func(b Batch) (bool, error) {
-			it, err := unseal(b.Payload)
-			if err != nil {
-				return false, err
+			// No batch from here on holds an earlier record than this one's first.
+			if seen >= sweepStep && b.FirstMS > j.since {
+				next = b.FirstMS
+				return false, nil
 			}
-			for {
-				body, err := it.next()
-				if err != nil || body == nil {
-					return err == nil, err
-				}
-				h, err := readHead(body)
-				if err != nil {
-					return false, err
-				}
-				if h.ms < j.since || h.ms >= until {
-					continue
-				}
-				id := h.id()
-				given, err := v.RewardsOf(row.Key, id)
-				if err != nil {
-					return false, err
-				}
-				if len(given) == 0 {
-					ids = append(ids, id)
-				}
-			}
+			seen += b.Count
+			return true, unrewardedIn(v, row.Key, b.Payload, Span{Since: j.since, Until: until}, &ids)
 		})
 	})
-	return ids, err
+	return ids, next, err
+}
+
+// unrewardedIn adds the ids of a payload's decisions that lie in the span and have no reward.
+func unrewardedIn(v View, capsule int64, payload []byte, span Span, ids *[]string) error {
+	it, err := unseal(payload)
+	if err != nil {
+		return err
+	}
+	for {
+		body, err := it.next()
+		if err != nil || body == nil {
+			return err
+		}
+		h, err := readHead(body)
+		if err != nil {
+			return err
+		}
+		if h.ms < span.Since || h.ms >= span.Until {
+			continue
+		}
+		id := h.id()
+		given, err := v.RewardsOf(capsule, id)
+		if err != nil {
+			return err
+		}
+		if len(given) == 0 {
+			*ids = append(*ids, id)
+		}
+	}
 }
 
 // giveDefaults rewards decisions through the normal path. A reward that came in meanwhile makes the default a duplicate

@@ -199,3 +199,35 @@ func TestRetentionDropsWholeBatches(t *testing.T) {
 		}
 	})
 }
+
+func TestSweepGoesInSteps(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &counting{Memory: NewMemory()}
+		b := newBench(t, Options{Storage: store})
+		c := b.install(northHero, withDefault+`}`)
+		const n = 2*sweepStep + 100
+		var out Answer
+		for i := range n {
+			if err := c.Decide(t.Context(), request("{}", ""), &out); err != nil {
+				t.Fatal(err)
+			}
+			if i%512 == 0 {
+				time.Sleep(5 * time.Millisecond)
+			}
+		}
+		time.Sleep(5 * time.Second)
+		synctest.Wait()
+		before := store.reads.Load()
+		time.Sleep(12 * time.Second)
+		synctest.Wait()
+		if got := counterValue(t, b.service.metrics.defaulted); got != n {
+			t.Errorf("%v defaults, want %d", got, n)
+		}
+		if s := c.Stats(t.Context()); s.Rewards != n {
+			t.Errorf("%d rewards, want %d", s.Rewards, n)
+		}
+		if got := store.reads.Load() - before; got < 2 {
+			t.Errorf("%d reads: nothing was swept in steps", got)
+		}
+	})
+}
