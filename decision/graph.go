@@ -15,7 +15,7 @@ const (
 	MaxNodes    = 256
 	graphBudget = 30 * time.Millisecond // of one run
 	graphDepth  = 32                    // nested containers of its text
-	bigInput    = 16 << 10              // bytes of context from which a run watches the clock
+	bigInput    = 16 << 10              // bytes of context or of the graph from which a run watches the clock
 )
 
 // Graph is a feature program: a small acyclic graph of nodes that computes features and restricts actions before a draw, and
@@ -25,6 +25,7 @@ type Graph struct {
 	options  []string
 	strategy int // index of the strategy node, -1 without one
 	output   int // index of the output node, -1 without one
+	large    bool
 }
 
 // node is one compiled step. Its value is JSON text; nil means null.
@@ -48,6 +49,20 @@ type run struct {
 	option string // drawn, once known
 	values [][]byte
 	result published
+	now    func() time.Time
+	begun  time.Time // zero when nothing in sight can take long
+}
+
+// do runs one node. An error is an Internal fault that names it.
+func (r *run) do(n *node) ([]byte, error) {
+	v, err := n.run(n, r)
+	if err == nil && !r.begun.IsZero() && r.now().Sub(r.begun) > graphBudget {
+		err = fmt.Errorf("the graph has used up its %v", graphBudget)
+	}
+	if err != nil {
+		return nil, fault.New("decision.Graph", fault.Internal, "node %q: %v", n.id, err)
+	}
+	return v, nil
 }
 
 // published is what a graph says about one decide.
@@ -74,7 +89,7 @@ func CompileGraph(text []byte) (*Graph, error) {
 	if err != nil {
 		return nil, err
 	}
-	g := &Graph{strategy: -1, output: -1}
+	g := &Graph{strategy: -1, output: -1, large: len(text) > bigInput}
 	order, err := topological(raws)
 	if err != nil {
 		return nil, err
@@ -312,23 +327,19 @@ func (g *Graph) check() error {
 // start runs what does not depend on the draw. input is validated JSON object text. An error is an Internal fault that names
 // the node.
 func (g *Graph) start(input []byte, now func() time.Time) (*run, error) {
-	r := &run{input: input, values: make([][]byte, len(g.nodes))}
+	r := &run{input: input, values: make([][]byte, len(g.nodes)), now: now}
 	r.result.Derived = append(r.result.Derived, '{')
-	var begun time.Time
-	if len(input) > bigInput {
-		begun = now()
+	if g.large || len(input) > bigInput {
+		r.begun = now()
 	}
 	for i := range g.nodes {
 		n := &g.nodes[i]
 		if n.late {
 			continue
 		}
-		v, err := n.run(n, r)
-		if err == nil && !begun.IsZero() && now().Sub(begun) > graphBudget {
-			err = fmt.Errorf("the graph has used up its %v", graphBudget)
-		}
+		v, err := r.do(n)
 		if err != nil {
-			return nil, fault.New("decision.Graph", fault.Internal, "node %q: %v", n.id, err)
+			return nil, err
 		}
 		r.values[i] = v
 	}
@@ -343,9 +354,9 @@ func (g *Graph) finish(r *run, option string) (*GraphResult, error) {
 	for i := range g.nodes {
 		n := &g.nodes[i]
 		if n.late {
-			v, err := n.run(n, r)
+			v, err := r.do(n)
 			if err != nil {
-				return nil, fault.New("decision.Graph", fault.Internal, "node %q: %v", n.id, err)
+				return nil, err
 			}
 			r.values[i] = v
 		}

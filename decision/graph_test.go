@@ -216,6 +216,16 @@ func TestGraphRunsOutOfTime(t *testing.T) {
 	if _, err := g.start(big, slow); err == nil || !strings.Contains(err.Error(), `node "b"`) {
 		t.Errorf("got %v, want the second node to run out of time", err)
 	}
+	large := compiled(t, `{"graph":[{"id":"a","op":"const","value":"`+strings.Repeat("x", bigInput)+`"},{"id":"s","op":"strategy","options":["o"]},
+		{"id":"b","op":"lookup","table":{},"key":"s"}]}`)
+	clock = time.Unix(0, 0)
+	r, err := large.start([]byte(`{}`), slow)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := large.finish(r, "o"); err == nil || !strings.Contains(err.Error(), `node "s"`) {
+		t.Errorf("got %v, want the second node of a large graph to run out of time", err)
+	}
 }
 
 func FuzzGraph(f *testing.F) {

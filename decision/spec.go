@@ -119,9 +119,12 @@ type wireSpec struct {
 	} `json:"retention"`
 }
 
-// ParseSpec fills in the defaults and checks every bound. Its errors are Invalid faults that start with "invalid spec: ".
+// ParseSpec fills in the defaults, also where the text says null, and checks every bound. Its errors are Invalid faults that start with "invalid spec: ".
 func ParseSpec(text []byte) (*Spec, error) {
-	full, err := MergePatch(Defaults(), text)
+	full, err := MergePatch([]byte("{}"), text) // drops nulls, which would take defaults away
+	if err == nil {
+		full, err = MergePatch(Defaults(), full)
+	}
 	if err != nil {
 		f, _ := errors.AsType[*fault.Error](err)
 		return nil, invalidSpec("%s", f.Msg)

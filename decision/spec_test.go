@@ -33,6 +33,16 @@ func TestSpecDefaults(t *testing.T) {
 	}
 }
 
+func TestSpecNullsAreDefaults(t *testing.T) {
+	s, err := ParseSpec([]byte(`{"reward":null,"exploration":{"floor":null},"seed":null,"mode":null,"retention":null,"actions":null}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if string(s.Text) != string(Defaults()) {
+		t.Errorf("text %s", s.Text)
+	}
+}
+
 func TestSpecWhole(t *testing.T) {
 	s, err := ParseSpec([]byte(`{"actions":[{"id":"a","features":{"fee":4.90}},{"id":"b","features":null}],
 		"reward":{"range":[-0.5,1],"default":-0.25,"waitSeconds":1},"exploration":{"kind":"epsilonGreedy","epsilon":0},

@@ -256,3 +256,23 @@ func TestUploadsToAStorageThatRefusesMayBeRetried(t *testing.T) {
 		t.Errorf("when it takes writes again: %+v", r)
 	}
 }
+
+// BenchmarkUpload is one verified decision of a full batch, the memory storage included.
+func BenchmarkUpload(b *testing.B) {
+	l := uploader(newBench(b, Options{}))
+	next := 0
+	b.ReportAllocs()
+	for left := b.N; left > 0; {
+		b.StopTimer()
+		items := make([]Upload, min(left, 1000))
+		for i := range items {
+			items[i] = l.make(`{"x":1,"plan":"pro"}`, fmt.Sprint("loc_", next), uint64(next))
+			next++
+		}
+		left -= len(items)
+		b.StartTimer()
+		if r := l.upload(items...); r.Accepted != len(items) {
+			b.Fatalf("%+v", r)
+		}
+	}
+}
