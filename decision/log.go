@@ -272,15 +272,26 @@ type handover struct {
 	ahead   []draws    // to what
 }
 
-// change stores the batches. That of a capsule which is gone is dropped: it was deleted after the decide.
+// change stores the batches. Of one that fails nothing is kept, and no later reward may take its decisions for stored.
 func (w *handover) change(tx Tx) error {
 	w.draws, w.ahead = w.draws[:0], w.ahead[:0]
+	err := w.store(tx)
+	if err != nil {
+		for _, b := range w.batches {
+			b.fate.stored.Store(false)
+		}
+	}
+	return err
+}
+
+// store appends every batch. That of a capsule which is gone is dropped: it was deleted after the decide.
+func (w *handover) store(tx Tx) error {
 	for _, b := range w.batches {
 		c := b.capsule
 		err := tx.AppendBatch(Batch{Capsule: c.key, FirstMS: b.firstMS, LastMS: b.lastMS, Count: len(b.keys),
 			Payload: b.payload, Events: b.events})
 		switch {
-		case fault.KindOf(err) == fault.NotFound:
+		case err != nil && fault.KindOf(err) == fault.NotFound:
 			continue
 		case err != nil:
 			return err

@@ -278,3 +278,37 @@ func TestCloseGivesUpInTimeAndCountsWhatIsLost(t *testing.T) {
 	}
 	store.release()
 }
+
+// failingTx stores a number of batches and then fails.
+type failingTx struct {
+	memoryTx
+	left int
+}
+
+func (f *failingTx) AppendBatch(b Batch) error {
+	if f.left--; f.left < 0 {
+		return errors.New("constraint failed")
+	}
+	return f.memoryTx.AppendBatch(b)
+}
+
+func TestFailedWriteStoresNoneOfItsBatches(t *testing.T) {
+	store := newFaulty()
+	b := newBench(t, Options{Storage: store})
+	one, two := b.install(northHero, threeModels), b.install(CapsuleID{"north", "web", "two"}, threeModels)
+	w := &handover{queue: &b.service.queue}
+	for _, c := range []*Capsule{one, two} {
+		part := &batch{capsule: c, fate: new(fate)}
+		part.add(sampleDraft(newFrame("", sampleActions)))
+		w.batches = append(w.batches, part)
+	}
+	tx := &failingTx{memoryTx: memoryTx{memoryView: memoryView{&store.data}}, left: 1}
+	if err := w.change(tx); err == nil {
+		t.Fatal("the failure is lost")
+	}
+	for i, part := range w.batches {
+		if part.fate.stored.Load() {
+			t.Errorf("batch %d passes for stored after its write was undone", i)
+		}
+	}
+}
