@@ -37,7 +37,8 @@ type Capsule struct {
 	mu      sync.Mutex // guards what follows, and replacing engine
 	open    *batch     // takes records
 	waiting []*batch   // closed, not settled, oldest first
-	recent  []*batch   // on disk, still looked up here, oldest first
+	recent  []*batch   // on disk, still looked up here, those that came last at the end
+	read    readBatch  // the batch that was read last
 	dirty   bool       // on the queue's stack
 	below   *Capsule   // next on that stack
 	gone    bool       // deleted

@@ -379,10 +379,7 @@ func (q *queue) settle(b *batch, err error) {
 		q.recycle(b)
 		return
 	}
-	for _, old := range q.recent.keep(b) {
-		old.capsule.drop(old)
-		q.recycle(old)
-	}
+	q.giveUp(q.recent.keep(b))
 }
 
 // fail makes a storage error final: nothing is acknowledged after it.

@@ -14,12 +14,18 @@ import (
 // find returns the decision of an id: from the queue, else from the log. The fate is that of the batch it waits in, nil
 // when it is on disk. NotFound when there is none.
 func (c *Capsule) find(ctx context.Context, id string) (Decision, *fate, error) {
+	return c.findThen(ctx, id, nil)
+}
+
+// findThen is find that shows the batch it read, if it had to read one, to keep.
+func (c *Capsule) findThen(ctx context.Context, id string, keep func(Batch)) (Decision, *fate, error) {
 	if d, f, ok, err := c.findInMemory(id); ok || err != nil {
 		return d, f, err
 	}
 	var d Decision
 	err := c.service.storage.Read(ctx, func(v View) (err error) {
-		d, err = findStored(v, c.key, id)
+		r := batchReader{view: v, capsule: c.key, keep: keep}
+		d, err = r.find(id)
 		return err
 	})
 	return d, nil, err
@@ -60,7 +66,8 @@ type batchReader struct {
 	view    View
 	capsule int64
 	asked   bool
-	payload []byte // of the last batch
+	payload []byte      // of the last batch
+	keep    func(Batch) // is shown the batch that an id is found in; may be nil
 }
 
 // find looks an id up: a server-made one tells its time, a client-made one has an entry that does.
@@ -95,6 +102,9 @@ func (r *batchReader) findAt(w *wanted, ms int64) (d Decision, err error) {
 		d, found, err = findIn(b.Payload, w)
 		if found && r.asked {
 			r.payload = append(r.payload[:0], b.Payload...)
+		}
+		if found && r.keep != nil {
+			r.keep(b)
 		}
 		return !found && err == nil, err
 	})

@@ -48,6 +48,69 @@ func (b *batch) footprint() int {
 	return n
 }
 
+// readBatch tells a batch that was read from the log from another.
+type readBatch struct {
+	firstMS, lastMS int64
+	size            int
+}
+
+func (b *batch) identity() readBatch { return readBatch{b.firstMS, b.lastMS, len(b.payload)} }
+
+// keepRead keeps a batch that two rewards in a row had to read: when they come in about the order of their decisions, the
+// rest of it is wanted too. The caller holds admin, without which an erase could come between the reading and the keeping.
+func (c *Capsule) keepRead(b Batch) {
+	id := readBatch{b.FirstMS, b.LastMS, len(b.Payload)}
+	c.mu.Lock()
+	again := c.read == id
+	c.read = id
+	c.mu.Unlock()
+	if !again {
+		return
+	}
+	one := c.service.queue.fresh(c)
+	one.payload = append(one.payload[:0], b.Payload...)
+	one.queued, one.firstMS, one.lastMS = true, b.FirstMS, b.LastMS
+	one.addKeys()
+	c.mu.Lock()
+	for _, r := range c.recent {
+		if r.identity() == id {
+			c.mu.Unlock()
+			c.service.queue.recycle(one)
+			return
+		}
+	}
+	c.recent = append(c.recent, one)
+	c.mu.Unlock()
+	c.service.queue.giveUp(c.service.queue.recent.keep(one))
+}
+
+// addKeys fills in the keys of a payload that a look-up has read through before, so that there is no error to meet.
+func (b *batch) addKeys() {
+	for it := (items{rest: b.items()}); ; {
+		body, err := it.next()
+		if body == nil || err != nil {
+			return
+		}
+		h, err := readHead(body)
+		if err != nil {
+			return
+		}
+		key := serverKey(h.ms, h.random)
+		if h.client != nil {
+			key = recordKey(string(h.client))
+		}
+		b.keys = append(b.keys, key)
+	}
+}
+
+// giveUp takes batches out of memory.
+func (q *queue) giveUp(batches []*batch) {
+	for _, b := range batches {
+		b.capsule.drop(b)
+		q.recycle(b)
+	}
+}
+
 // drop takes a batch out of the capsule's list; it may have left it before.
 func (c *Capsule) drop(b *batch) {
 	c.mu.Lock()

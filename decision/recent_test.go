@@ -90,3 +90,35 @@ func TestRecentIsBounded(t *testing.T) {
 		t.Errorf("%d bytes counted, %d there", r.bytes, sum)
 	}
 }
+
+func TestBatchesThatRewardsReadAreKept(t *testing.T) {
+	store := &counting{Memory: NewMemory()}
+	b := newBench(t, Options{Storage: store})
+	c := b.install(northHero, threeModels)
+	var ids []string
+	for i := range 600 {
+		event := ""
+		if i%3 == 0 {
+			event = fmt.Sprint("event-", i)
+		}
+		ids = append(ids, b.decide(c, request("{}", event)).ID)
+	}
+	b.restart(Options{})
+	c = b.capsule(northHero)
+	before := store.reads.Load()
+	for _, id := range ids {
+		if r := b.reward(c, id, 1); !r.Applied {
+			t.Fatalf("%s: %+v", id, r)
+		}
+	}
+	if got := store.reads.Load() - before; got > 20 {
+		t.Errorf("%d reads for rewards in the order of their decisions", got)
+	}
+	if _, err := c.purge(t.Context(), AuditRow{Event: "logs_purged", Detail: emptyObject}); err != nil {
+		t.Fatal(err)
+	}
+	for _, id := range ids[:10] {
+		_, err := c.Reward(t.Context(), RewardRequest{DecisionID: id, Value: 1})
+		b.kind(fault.NotFound, err)
+	}
+}

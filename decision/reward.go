@@ -95,7 +95,7 @@ func (c *Capsule) prepare(ctx context.Context, e *engine, r *RewardRequest, o *v
 	if err := checkReward(e, r); err != nil {
 		return err
 	}
-	d, f, err := c.find(ctx, r.DecisionID)
+	d, f, err := c.findThen(ctx, r.DecisionID, c.keepRead)
 	if err != nil {
 		if fault.KindOf(err) == fault.NotFound {
 			return c.prepareHeld(ctx, e, r, o)
