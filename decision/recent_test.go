@@ -10,7 +10,7 @@ import (
 
 func TestRecentDecisionsAreFoundInMemory(t *testing.T) {
 	store := &counting{Memory: NewMemory()}
-	b := newBench(t, Options{Storage: store, BatchRecords: 4})
+	b := newBench(t, Options{Storage: store, BatchRecords: 4, BatchWindow: time.Hour})
 	c := b.install(northHero, threeModels)
 	var ids []string
 	for i := range 40 {
@@ -93,7 +93,7 @@ func TestRecentIsBounded(t *testing.T) {
 
 func TestBatchesThatRewardsReadAreKept(t *testing.T) {
 	store := &counting{Memory: NewMemory()}
-	b := newBench(t, Options{Storage: store})
+	b := newBench(t, Options{Storage: store, BatchWindow: time.Hour})
 	c := b.install(northHero, threeModels)
 	var ids []string
 	for i := range 600 {
