@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"holdfast/admission"
+	"holdfast/console"
 	"holdfast/server"
 	"holdfast/wire/decisionapi"
 	"holdfast/wire/reply"
@@ -81,6 +82,8 @@ func serve(ctx context.Context, c Config, out io.Writer, started func(ctx contex
 		case <-ctx.Done():
 		}
 	}()
+	watched := make(chan struct{})
+	go func() { defer close(watched); front.console.Run(ctx) }()
 	touched := make(chan struct{})
 	go func() { defer close(touched); h.keys.Run(ctx) }()
 	if started != nil {
@@ -89,6 +92,7 @@ func serve(ctx context.Context, c Config, out io.Writer, started func(ctx contex
 	err = front.server.Serve(ctx)
 	stop(nil)
 	<-touched
+	<-watched
 	if front.tracer != nil {
 		err = errors.Join(err, front.tracer.Close(context.WithoutCancel(ctx)))
 	}
@@ -97,9 +101,10 @@ func serve(ctx context.Context, c Config, out io.Writer, started func(ctx contex
 
 // front is the server with its listeners open.
 type front struct {
-	server *server.Server
-	tracer *server.Tracer
-	addr   net.Addr
+	server  *server.Server
+	tracer  *server.Tracer
+	console *console.Console
+	addr    net.Addr
 }
 
 func openFront(ctx context.Context, c Config, h *house, log *slog.Logger) (*front, error) {
@@ -120,6 +125,8 @@ func openFront(ctx context.Context, c Config, h *house, log *slog.Logger) (*fron
 	if err != nil {
 		return nil, err
 	}
+	f.console = console.New(console.Options{Service: h.decision, Keys: h.keys, Stopping: f.server.Stopping(), Log: log, Dev: c.Dev})
+	table.Routes = append(table.Routes, consoleRoutes(f.console)...)
 	f.addr, err = f.server.Listen(c.Addr, table)
 	return f, err
 }
