@@ -141,6 +141,7 @@ func mainTable(c Config, h *house, log *slog.Logger) (server.Table, error) {
 	if err != nil {
 		return server.Table{}, err
 	}
+	h.registry.MustRegister(admission.NewCollector(gate, "main"))
 	refuse, decline := reply.Decision(log), reply.Personalizer(log)
 	api := decisionapi.New(decisionapi.Options{Service: h.decision, Tokens: h.keys, Log: log})
 	routes := append(infraRoutes(h, c), decisionRoutes(api, refuse, decline)...)
