@@ -61,7 +61,6 @@ type scratch struct {
 	eligible    []int
 	pmf         []float64
 	predictions []float64
-	digest      [32]byte
 	draft       draft
 }
 

@@ -159,7 +159,7 @@ func TestPowersOfTwoChangeNothing(t *testing.T) {
 		for range 300 {
 			price, load := float32(r.Float64()*20), float32(r.NormFloat64())
 			terms := func(factor float32) []Term {
-				in := Input{Context: []Feature{{11, load * factor}, {12, 1}}, Action: []Feature{{21 + r.Uint64N(1), 1}, {30, price * factor}}}
+				in := Input{Context: []Feature{{11, load * factor}, {12, 1}}, Action: []Feature{{21, 1}, {30, price * factor}}}
 				return in.AppendTerms(nil, 18)
 			}
 			a, b, y := terms(1), terms(factor), r.Float64()

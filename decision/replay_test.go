@@ -174,7 +174,7 @@ func TestLoadIsShared(t *testing.T) {
 
 func TestBrokenCapsuleFailsAlone(t *testing.T) {
 	b := newBench(t, Options{})
-	good := b.install(northHero, threeModels)
+	b.install(northHero, threeModels)
 	bad := CapsuleID{"north", "web", "bad"}
 	err := b.store.Write(t.Context(), Write{Change: func(tx Tx) error {
 		_, err := tx.CreateCapsule(CapsuleRow{ID: bad, Spec: []byte(`{"mode":"sideways"}`)})
@@ -188,7 +188,7 @@ func TestBrokenCapsuleFailsAlone(t *testing.T) {
 	b.kind(fault.Internal, err)
 	_, err = b.service.Capsule(t.Context(), CapsuleID{"north", "web", "none"})
 	b.kind(fault.NotFound, err)
-	good = b.capsule(northHero)
+	good := b.capsule(northHero)
 	b.decide(good, request("{}", ""))
 	if rows, err := b.service.remove(t.Context(), bad, AuditRow{Event: "capsule_deleted", Detail: emptyObject}); err != nil || rows != 1 {
 		t.Errorf("a broken capsule cannot be deleted: %d rows, %v", rows, err)

@@ -59,8 +59,8 @@ func TestOneSpanPerRequest(t *testing.T) {
 		"tenant": "north", "job": "web", "capsule": "hero",
 	}
 	for _, a := range s.Attributes {
-		if want[string(a.Key)] != a.Value.Emit() {
-			t.Errorf("%s is %q, want %q", a.Key, a.Value.Emit(), want[string(a.Key)])
+		if want[string(a.Key)] != a.Value.String() {
+			t.Errorf("%s is %q, want %q", a.Key, a.Value.String(), want[string(a.Key)])
 		}
 		delete(want, string(a.Key))
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"strings"
 	"time"
@@ -33,7 +34,8 @@ func demoCommand() *cobra.Command {
 				defer os.RemoveAll(config.Data)
 			}
 			out := c.OutOrStdout()
-			return serve(c.Context(), config, out, func(ctx context.Context, url, key string) { watch(ctx, out, url, key) })
+			return serve(c.Context(), config, serving{out: out, level: slog.LevelWarn,
+				started: func(ctx context.Context, url, key string) { watch(ctx, out, url, key) }})
 		},
 	}
 	bindFlags(c.Flags())

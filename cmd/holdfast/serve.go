@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"runtime"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -30,7 +31,7 @@ func serveCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return serve(c.Context(), config, c.OutOrStdout(), nil)
+			return serve(c.Context(), config, serving{out: c.OutOrStdout(), level: slog.LevelInfo})
 		},
 	}
 	bindFlags(c.Flags())
@@ -40,14 +41,20 @@ func serveCommand() *cobra.Command {
 // closeTime bounds how long queued work may take to reach the disk at the end.
 const closeTime = 30 * time.Second
 
-// serve runs until ctx ends or the store fails. started, when not nil, is called with the address and the key once requests
-// are answered.
-func serve(ctx context.Context, c Config, out io.Writer, started func(ctx context.Context, url, key string)) (err error) {
+// serving is how a run of serve talks to whoever started it.
+type serving struct {
+	out     io.Writer                                  // what runs, where, and what to type next
+	level   slog.Level                                 // of the log on stderr
+	started func(ctx context.Context, url, key string) // called once requests are answered; may be nil
+}
+
+// serve runs until ctx ends or the store fails.
+func serve(ctx context.Context, c Config, s serving) (err error) {
 	if c.Workers > 0 {
 		runtime.GOMAXPROCS(c.Workers)
 	}
 	server.TuneMemory()
-	log := slog.New(slog.NewJSONHandler(os.Stderr, nil))
+	log := slog.New(slog.NewJSONHandler(os.Stderr, &slog.HandlerOptions{Level: s.level}))
 	var specs []specFile
 	if c.Specs != "" {
 		if specs, err = readSpecs(c.Specs); err != nil {
@@ -71,28 +78,26 @@ func serve(ctx context.Context, c Config, out io.Writer, started func(ctx contex
 		return err
 	}
 	url := "http://" + front.addr.String()
-	greet(out, c, h, url)
+	greet(s.out, c, h, url)
 
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
-	go func() { // ends with ctx, which ends with serve
+	var beside sync.WaitGroup // what ends with ctx
+	beside.Go(func() {
 		select {
 		case err := <-h.failed:
 			stop(fmt.Errorf("the store failed and has stopped: %w", err))
 		case <-ctx.Done():
 		}
-	}()
-	watched := make(chan struct{})
-	go func() { defer close(watched); front.console.Run(ctx) }()
-	touched := make(chan struct{})
-	go func() { defer close(touched); h.keys.Run(ctx) }()
-	if started != nil {
-		go started(ctx, url, h.key)
+	})
+	beside.Go(func() { front.console.Run(ctx) })
+	beside.Go(func() { h.keys.Run(ctx) })
+	if s.started != nil {
+		beside.Go(func() { s.started(ctx, url, h.key) })
 	}
 	err = front.server.Serve(ctx)
 	stop(nil)
-	<-touched
-	<-watched
+	beside.Wait()
 	if front.tracer != nil {
 		err = errors.Join(err, front.tracer.Close(context.WithoutCancel(ctx)))
 	}
