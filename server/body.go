@@ -16,6 +16,24 @@ const (
 	keptBuffer  = 1 << 20
 )
 
+// The bounds of linger.
+const (
+	lingerBytes = 16 << 20
+	lingerTime  = 2 * time.Second
+)
+
+// linger takes what the client is still sending of a body that was refused for its size. Closing on it at once would reset
+// the connection, and most clients would report that instead of the answer. One that asked first, by Expect, sends nothing.
+func (w *response) linger(r *http.Request) {
+	if len(r.Header["Expect"]) > 0 {
+		return
+	}
+	c := http.NewResponseController(w.ResponseWriter)
+	if c.Flush() == nil && c.SetReadDeadline(time.Now().Add(lingerTime)) == nil {
+		_, _ = io.CopyN(io.Discard, r.Body, lingerBytes) // whatever is left then is the client's loss
+	}
+}
+
 // readBody reads the whole body into the pooled buffer. A declared length over the limit is refused unread; a chunked body
 // is cut off one byte past it; one that takes longer than the limit's time ends in a Timeout. After an error the
 // connection is closed behind the answer, for what is left of the body cannot be told from a next request.

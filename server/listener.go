@@ -64,6 +64,9 @@ func (l *listener) ServeHTTP(hw http.ResponseWriter, r *http.Request) {
 func (l *listener) answer(w *response, r *http.Request) {
 	if err := l.check(w, r); err != nil {
 		w.entry.route.Refuse(w, r, err)
+		if fault.KindOf(err) == fault.TooLarge {
+			w.linger(r)
+		}
 	} else {
 		w.entry.route.Handler(w, r, &w.call)
 	}

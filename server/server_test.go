@@ -443,6 +443,16 @@ func TestADeclaredLengthIsRefusedUnread(t *testing.T) {
 	}
 }
 
+// TestTooLargeIsReadByAClientThatSendsFirst: most clients send the whole body before they look for an answer.
+func TestTooLargeIsReadByAClientThatSendsFirst(t *testing.T) {
+	r := start(t, Options{}, nil)
+	const size = 12 << 20 // more than the sockets hold between them
+	head := fmt.Sprintf("POST /v1/x HTTP/1.1\r\nHost: h\r\nContent-Length: %d\r\n\r\n", size)
+	if got := r.raw(head + strings.Repeat("x", size)); !strings.HasPrefix(got, "HTTP/1.1 413 ") {
+		t.Errorf("got %.80q", got)
+	}
+}
+
 func TestBrokenFramingIsTheCallersFault(t *testing.T) {
 	r := start(t, Options{}, nil)
 	got := r.raw("POST /v1/x HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\nnothex\r\n")
