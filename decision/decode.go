@@ -262,6 +262,28 @@ func (r *reader) actions() []Action {
 	return list
 }
 
+// eachRecord checks a stored payload and calls visit for every record in it, with the frame that the record refers to, in
+// the order they were made, until visit returns false.
+func eachRecord(payload []byte, visit func(h head, frame []byte) (more bool, err error)) error {
+	it, err := unseal(payload)
+	if err != nil {
+		return err
+	}
+	for {
+		body, err := it.next()
+		if err != nil || body == nil {
+			return err
+		}
+		h, err := readHead(body)
+		if err != nil {
+			return err
+		}
+		if more, err := visit(h, it.frame); err != nil || !more {
+			return err
+		}
+	}
+}
+
 // RecordIDs calls visit for the id of every record in a stored payload; retention needs it.
 func RecordIDs(payload []byte, visit func(id string)) error {
 	return Records(payload, func(id string, _ int64) { visit(id) })
@@ -269,44 +291,16 @@ func RecordIDs(payload []byte, visit func(id string)) error {
 
 // Records calls visit for the id and the time of every record in a stored payload. It fails when the payload is damaged.
 func Records(payload []byte, visit func(id string, ms int64)) error {
-	it, err := unseal(payload)
-	if err != nil {
-		return err
-	}
-	for {
-		body, err := it.next()
-		if err != nil || body == nil {
-			return err
-		}
-		h, err := readHead(body)
-		if err != nil {
-			return err
-		}
+	return eachRecord(payload, func(h head, _ []byte) (bool, error) {
 		visit(h.id(), h.ms)
-	}
+		return true, nil
+	})
 }
 
 // DecodePayload calls visit for every decision in a stored payload, in the order they were made, until it returns false.
 func DecodePayload(payload []byte, visit func(Decision) (more bool)) error {
-	it, err := unseal(payload)
-	if err != nil {
-		return err
-	}
-	for {
-		body, err := it.next()
-		if err != nil || body == nil {
-			return err
-		}
-		h, err := readHead(body)
-		if err != nil {
-			return err
-		}
-		d, err := decodeRecord(h, it.frame)
-		if err != nil {
-			return err
-		}
-		if !visit(d) {
-			return nil
-		}
-	}
+	return eachRecord(payload, func(h head, frame []byte) (bool, error) {
+		d, err := decodeRecord(h, frame)
+		return err == nil && visit(d), err
+	})
 }

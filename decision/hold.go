@@ -62,23 +62,16 @@ func (c *Capsule) heldDecision(ctx context.Context, event string) (d Decision, e
 }
 
 // soleRecord decodes a payload of one record.
-func soleRecord(payload []byte) (Decision, error) {
-	it, err := unseal(payload)
-	if err != nil {
-		return Decision{}, err
+func soleRecord(payload []byte) (d Decision, err error) {
+	found := false
+	err = DecodePayload(payload, func(only Decision) bool {
+		d, found = only, true
+		return false
+	})
+	if err == nil && !found {
+		err = errRecord
 	}
-	body, err := it.next()
-	if err != nil {
-		return Decision{}, err
-	}
-	if body == nil {
-		return Decision{}, errRecord
-	}
-	h, err := readHead(body)
-	if err != nil {
-		return Decision{}, err
-	}
-	return decodeRecord(h, it.frame)
+	return d, err
 }
 
 // hold makes a fresh decision and stores it aside. The caller holds the id's stripe.

@@ -98,38 +98,24 @@ func ReadEvidence(ctx context.Context, v View, capsule int64, span Span, by Aggr
 
 // add takes the records of one batch.
 func (l *Evidence) add(payload []byte, span Span, rewards map[string]earned) error {
-	it, err := unseal(payload)
-	if err != nil {
-		return err
-	}
-	for {
-		body, err := it.next()
-		if err != nil || body == nil {
-			return err
-		}
-		h, err := readHead(body)
-		if err != nil {
-			return err
-		}
+	return eachRecord(payload, func(h head, frame []byte) (bool, error) {
 		if h.ms < span.Since || span.Until != 0 && h.ms >= span.Until {
-			continue
+			return true, nil
 		}
 		if len(l.Rows)+l.Unrewarded == MaxEvaluationRows {
-			return fault.New("decision.Evaluate", fault.TooLarge, "more than %d decisions, payload too large; choose a shorter span", MaxEvaluationRows)
+			return false, fault.New("decision.Evaluate", fault.TooLarge, "more than %d decisions, payload too large; choose a shorter span", MaxEvaluationRows)
 		}
 		given := rewards[h.id()]
 		if given.count == 0 {
 			l.Unrewarded++
-			continue
+			return true, nil
 		}
-		d, err := decodeRecord(h, it.frame)
-		if err != nil {
-			return err
-		}
+		d, err := decodeRecord(h, frame)
 		l.Rows = append(l.Rows, Row{ID: d.ID, TimeMS: d.TimeMS, Context: d.Context, Derived: d.Derived, Actions: d.Actions,
 			Eligible: d.Eligible, PMF: d.PMF, Chosen: d.Chosen, Probability: d.Probability, Reward: given.value,
 			Rewards: given.count, Unverified: d.Mode == Unverified})
-	}
+		return true, err
+	})
 }
 
 // PromoteRequest asks for a spec change that depends on gates: Spec is the patch, Policy must be empty, and there is at

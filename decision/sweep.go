@@ -229,31 +229,17 @@ func (s *Service) unrewarded(ctx context.Context, j *sweepJob, until int64) (ids
 
 // unrewardedIn adds the ids of a payload's decisions that lie in the span and have no reward.
 func unrewardedIn(v View, capsule int64, payload []byte, span Span, ids *[]string) error {
-	it, err := unseal(payload)
-	if err != nil {
-		return err
-	}
-	for {
-		body, err := it.next()
-		if err != nil || body == nil {
-			return err
-		}
-		h, err := readHead(body)
-		if err != nil {
-			return err
-		}
+	return eachRecord(payload, func(h head, _ []byte) (bool, error) {
 		if h.ms < span.Since || h.ms >= span.Until {
-			continue
+			return true, nil
 		}
 		id := h.id()
 		given, err := v.RewardsOf(capsule, id)
-		if err != nil {
-			return err
-		}
-		if len(given) == 0 {
+		if err == nil && len(given) == 0 {
 			*ids = append(*ids, id)
 		}
-	}
+		return true, err
+	})
 }
 
 // giveDefaults rewards decisions through the normal path. A reward that came in meanwhile makes the default a duplicate
