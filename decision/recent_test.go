@@ -15,7 +15,7 @@ func TestRecentDecisionsAreFoundInMemory(t *testing.T) {
 	var ids []string
 	for i := range 40 {
 		event := ""
-		if i >= 20 {
+		if i >= 28 { // no more of them than recentNamed batches, should each have its own
 			event = fmt.Sprint("event-", i)
 		}
 		ids = append(ids, b.decide(c, request("{}", event)).ID)
