@@ -23,6 +23,7 @@ func TestRecentDecisionsAreFoundInMemory(t *testing.T) {
 	if !c.settle(t.Context(), time.Minute) {
 		t.Fatal("not settled")
 	}
+	b.warmed(c) // in the background, by a read of its own
 	before := store.reads.Load()
 	for _, id := range ids {
 		b.reward(c, id, 1)
