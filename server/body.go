@@ -10,10 +10,10 @@ import (
 	"holdfast/fault"
 )
 
-// The sizes of the body buffers that are kept between requests.
+// The sizes of the body buffers that are kept between requests. What is kept belongs to no request, so it is never large.
 const (
 	firstBuffer = 4 << 10
-	keptBuffer  = 1 << 20
+	keptBuffer  = smallBody
 )
 
 // The bounds of linger.
@@ -22,7 +22,7 @@ const (
 	lingerTime  = 2 * time.Second
 )
 
-// linger takes what the client is still sending of a body that was refused for its size. Closing on it at once would reset
+// linger takes what the client is still sending of a body that was refused for its size, or for want of room. Closing on it at once would reset
 // the connection, and most clients would report that instead of the answer. One that asked first, by Expect, sends nothing.
 func (w *response) linger(r *http.Request) {
 	if len(r.Header["Expect"]) > 0 {
@@ -44,6 +44,7 @@ func (w *response) readBody(r *http.Request, limit int64) error {
 	}
 	if r.ContentLength > limit {
 		w.Header()["Connection"] = closing
+		w.unread = true
 		return tooLarge(limit)
 	}
 	deadline, timed := w.ResponseWriter.(interface{ SetReadDeadline(time.Time) error })
@@ -55,6 +56,7 @@ func (w *response) readBody(r *http.Request, limit int64) error {
 	err := w.fill(r, limit)
 	if err != nil {
 		w.Header()["Connection"] = closing // and the deadline stays: net/http may not wait for the rest either
+		w.unread = fault.KindOf(err) == fault.TooLarge || fault.KindOf(err) == fault.Unavailable
 		return err
 	}
 	if timed {
@@ -66,17 +68,25 @@ func (w *response) readBody(r *http.Request, limit int64) error {
 	return nil
 }
 
-// fill reads until the body ends or passes the limit. The buffer grows with what has arrived, never with what was
-// announced, so that a header alone holds no memory.
+// fill reads until the body ends or passes the limit. The buffer doubles with what has arrived, up to what was announced,
+// so that a header alone holds no memory.
 func (w *response) fill(r *http.Request, limit int64) error {
 	buf := w.body[:0]
 	if cap(buf) == 0 {
 		buf = make([]byte, 0, firstBuffer)
 	}
 	defer func() { w.body = buf }()
+	most := max(limit, firstBuffer) + 1
+	if r.ContentLength > 0 {
+		most = r.ContentLength + 1 // one more to see the end
+	}
 	for {
 		if len(buf) == cap(buf) {
-			buf = append(buf, 0)[:len(buf)]
+			size := min(2*int64(cap(buf)), most)
+			if !w.widen(r, size) {
+				return noRoom()
+			}
+			buf = append(make([]byte, 0, size), buf...)
 		}
 		n, err := r.Body.Read(buf[len(buf):cap(buf)])
 		buf = buf[:len(buf)+n]
@@ -91,6 +101,14 @@ func (w *response) fill(r *http.Request, limit int64) error {
 			return fault.Wrap("server.readBody", fault.Invalid, err, "the body cannot be read: it ends early or is not framed as HTTP demands")
 		}
 	}
+}
+
+// widen makes room for a body of size bytes.
+func (w *response) widen(r *http.Request, size int64) bool {
+	if size > smallBody && w.lease.room == nil {
+		w.lease.room = w.handler.server.roomFor(r.Header, w.start)
+	}
+	return w.lease.extend(size)
 }
 
 func tooLarge(limit int64) error {

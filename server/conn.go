@@ -1,9 +1,12 @@
 package server
 
 import (
+	"log/slog"
+	"math"
 	"net"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 )
 
@@ -166,17 +169,51 @@ func (s *sweeper) sweep(now int64) {
 	}
 }
 
-// watched is a listener whose connections are watched.
+// count is how many connections are open.
+func (s *sweeper) count() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.conns)
+}
+
+// watched is a listener whose connections are watched, and are no more than most: one more is closed at once. The store
+// needs files too, and its reads would fail when connections had taken the last.
 type watched struct {
 	net.Listener
 	sweeper *sweeper
+	most    int
+	log     *slog.Logger
+	turning bool // away; used by Accept alone, which one goroutine calls
 }
 
 // Accept waits for the next connection.
 func (l *watched) Accept() (net.Conn, error) {
-	c, err := l.Listener.Accept()
-	if err != nil {
-		return nil, err
+	for {
+		c, err := l.Listener.Accept()
+		if err != nil {
+			return nil, err
+		}
+		open := l.sweeper.count()
+		if open < l.most {
+			l.turning = false
+			return l.sweeper.watch(c), nil
+		}
+		if !l.turning {
+			l.turning = true
+			l.log.Warn("connections are turned away: too many are open", keyOpen, open)
+		}
+		_ = c.Close() // nobody reads what it says
 	}
-	return l.sweeper.watch(c), nil
+}
+
+// spareFiles is how many open files are left to the store.
+const spareFiles = 64
+
+// openFiles is how many files this process may have open.
+func openFiles() int {
+	var limit syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil || limit.Cur > math.MaxInt32 {
+		return math.MaxInt32
+	}
+	return max(int(limit.Cur), 2*spareFiles)
 }

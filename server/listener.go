@@ -24,7 +24,7 @@ type listener struct {
 }
 
 // earlySeries count the answers that are given before a request has a route.
-type earlySeries struct{ tooLarge, tooSlow, badBody, unauthorized, limited *series }
+type earlySeries struct{ tooLarge, tooSlow, badBody, noRoom, unauthorized, limited *series }
 
 func newListener(s *Server, t *Table) (*listener, error) {
 	rt, err := newRouter(t, s.metrics)
@@ -33,7 +33,7 @@ func newListener(s *Server, t *Table) (*listener, error) {
 	}
 	l := &listener{server: s, router: rt, refuse: t.Refuse, twins: t.Twins, gate: t.Gate, early: earlySeries{
 		tooLarge: s.metrics.series("payload_too_large"), tooSlow: s.metrics.series("request_timeout"),
-		badBody: s.metrics.series("bad_request"), unauthorized: s.metrics.series("unauthorized"),
+		badBody: s.metrics.series("bad_request"), noRoom: s.metrics.series("bodies_full"), unauthorized: s.metrics.series("unauthorized"),
 		limited: s.metrics.series("rate_limited"),
 	}}
 	if s.dev {
@@ -64,7 +64,7 @@ func (l *listener) ServeHTTP(hw http.ResponseWriter, r *http.Request) {
 func (l *listener) answer(w *response, r *http.Request) {
 	if err := l.check(w, r); err != nil {
 		w.entry.route.Refuse(w, r, err)
-		if fault.KindOf(err) == fault.TooLarge {
+		if w.unread {
 			w.linger(r)
 		}
 	} else {
@@ -130,6 +130,8 @@ func (e *earlySeries) of(err error) *series {
 		return e.tooLarge
 	case fault.Timeout:
 		return e.tooSlow
+	case fault.Unavailable:
+		return e.noRoom
 	}
 	return e.badBody
 }
@@ -198,6 +200,7 @@ func (l *listener) done(w *response) {
 		l.recovered(w, cause)
 	}
 	w.ticket.Release(w.end)
+	w.lease.end()
 	if cap(w.body) > keptBuffer {
 		w.body = nil
 	}
@@ -209,11 +212,13 @@ func (l *listener) done(w *response) {
 func (l *listener) recovered(w *response, cause any) {
 	if cause == http.ErrAbortHandler {
 		w.ticket.Release(time.Now())
+		w.lease.end()
 		panic(cause)
 	}
 	l.server.log.Error("a handler panicked", keyCause, cause, keyRequestID, w.call.RequestID, keyRoute, w.entry.route.Label,
 		keyStack, string(debug.Stack()))
 	if w.status != 0 || w.hijacked {
+		w.lease.end()
 		panic(http.ErrAbortHandler)
 	}
 	h := w.Header()

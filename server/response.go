@@ -33,6 +33,8 @@ type exchange struct {
 	end      time.Time // when the status was sent: the one clock read of the way out
 	status   int       // 0 until it is sent
 	hijacked bool
+	unread   bool // the client may still be sending a body that was refused
+	lease    lease
 	ticket   admission.Ticket
 	call     ident.Call
 }

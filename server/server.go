@@ -6,7 +6,8 @@
 // answer is counted once, when its status is sent, with the status that is sent; answers that net/http gives by itself,
 // to what is not HTTP or has headers over 16 KiB, never reach a route and are not counted. The server knows no dialect:
 // it hands errors to the refusals of the route table. It never logs a credential or a body, and never waits for a slow
-// client without a limit.
+// client without a limit. What bodies hold together is bounded (503 beyond), and so is the number of connections, which
+// leaves open files to the store.
 //
 // Hot path: nothing here allocates for an ordinary request, reads the clock more than twice, or takes a lock that
 // connections share.
@@ -38,6 +39,7 @@ const (
 	keyRoute     = "route"
 	keyStack     = "stack"
 	keyError     = "error"
+	keyOpen      = "open"
 )
 
 // Limits bound what a client may take. Zero values take the defaults named.
@@ -46,6 +48,8 @@ type Limits struct {
 	HeaderTime  time.Duration // 5 s for the headers to arrive, from their first byte
 	MaxBody     int64         // 4 MiB, inclusive, where the route says nothing
 	BodyTime    time.Duration // 30 s for the body to arrive
+	BodyRoom    int64         // 256 MiB for all bodies over 64 KiB together; what does not fit is refused with 503
+	Conns       int           // connections at once; by default what the limit of open files leaves beside the store's
 	IdleTime    time.Duration // 60 s between requests of one connection
 	StallTime   time.Duration // 60 s for one write to be taken
 	DrainTime   time.Duration // 30 s for requests to finish when the server stops
@@ -63,6 +67,12 @@ func (l Limits) withDefaults() Limits {
 	}
 	if l.MaxBody == 0 {
 		l.MaxBody = 4 << 20
+	}
+	if l.BodyRoom == 0 {
+		l.BodyRoom = 256 << 20
+	}
+	if l.Conns == 0 {
+		l.Conns = openFiles() - spareFiles
 	}
 	set(&l.HeaderTime, 5*time.Second)
 	set(&l.BodyTime, 30*time.Second)
@@ -94,6 +104,7 @@ type Server struct {
 	dev       bool
 	remote    bool
 	sweeper   *sweeper
+	rooms     *rooms
 	stopping  chan struct{}
 	listeners []bound
 }
@@ -115,7 +126,7 @@ func New(o Options) (*Server, error) {
 	limits := o.Limits.withDefaults()
 	return &Server{
 		keys: o.Keys, metrics: o.Metrics, log: o.Log, tracer: o.Tracer, limits: limits, dev: o.Dev, remote: o.DevRemote,
-		sweeper: newSweeper(limits.StallTime), stopping: make(chan struct{}),
+		sweeper: newSweeper(limits.StallTime), rooms: newRooms(limits.BodyRoom), stopping: make(chan struct{}),
 	}, nil
 }
 
@@ -146,7 +157,7 @@ func (s *Server) Attach(l net.Listener, t Table) error {
 	// net/http reads this much past its own limit before it gives up.
 	const slack = 4 << 10
 	s.listeners = append(s.listeners, bound{
-		net: &watched{l, s.sweeper},
+		net: &watched{Listener: l, sweeper: s.sweeper, most: s.limits.Conns, log: s.log},
 		http: &http.Server{
 			Handler:                      handler,
 			ReadHeaderTimeout:            s.limits.HeaderTime,
