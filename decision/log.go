@@ -119,6 +119,7 @@ type queue struct {
 	limit   int64
 	charge  atomic.Int64                // of all records that are not settled
 	refusal atomic.Pointer[fault.Error] // set once the service is closing or the storage has failed
+	stall   stall                       // the storage takes nothing for now
 	dirty   atomic.Pointer[Capsule]     // stack of capsules with something to hand over
 	wake    chan struct{}               // the stack is no longer empty
 	urgent  chan struct{}               // a batch is full: do not wait for the window
@@ -149,6 +150,11 @@ func (q *queue) reserve(charge int64) *fault.Error {
 	}
 	if refusal := q.refusal.Load(); refusal != nil {
 		q.release(charge)
+		return refusal
+	}
+	if refusal := q.stall.refusal.Load(); refusal != nil {
+		q.release(charge)
+		q.service.metrics.refused.Inc()
 		return refusal
 	}
 	return nil
@@ -318,11 +324,14 @@ func (w *handover) moveDraws(tx Tx, c *Capsule) error {
 func (w *handover) applied(err error) {
 	q := w.queue
 	if err != nil && fault.KindOf(err) == fault.Unavailable && fault.RetryAfter(err) > 0 {
+		q.stall.seen(err)
 		q.postpone(w.batches)
 		return
 	}
 	if err != nil {
 		q.fail(err)
+	} else {
+		q.stall.over()
 	}
 	for i, c := range w.draws {
 		if err == nil {

@@ -223,6 +223,44 @@ func TestFullDiskIsTriedAgain(t *testing.T) {
 	})
 }
 
+// TestFullDiskRefusesDecides: behind a disk that takes nothing a decide would be acknowledged and then wait for as long as the
+// disk is full, far longer than what a kill may cost.
+func TestFullDiskRefusesDecides(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := newFaulty()
+		b := newBench(t, Options{Storage: store})
+		c := b.install(northHero, threeModels)
+		full := unavailable("store", "the disk is full")
+		full.RetryAfter = 5 * time.Second
+		store.breakWith(full)
+		b.decide(c, request("{}", "order-1")) // nobody knows yet
+		time.Sleep(stallAfter / 2)
+		b.decide(c, request("{}", "order-2")) // a storage may be busy for a moment
+		time.Sleep(stallAfter)
+		var out Answer
+		err := c.Decide(context.Background(), request("{}", "order-3"), &out)
+		b.kind(fault.Unavailable, err)
+		if fault.MessageOf(err) != "the disk is full" || fault.RetryAfter(err) != 5*time.Second {
+			t.Errorf("the refusal does not say why, or when to come back: %v", err)
+		}
+		if again := b.decide(c, request("{}", "order-1")); !again.Replayed {
+			t.Errorf("a repeat is not answered from the queue: %+v", again)
+		}
+		store.breakWith(nil)
+		time.Sleep(time.Second)
+		if a := b.decide(c, request("{}", "order-3")); a.Replayed {
+			t.Error("a refused decide was queued")
+		}
+		time.Sleep(time.Second)
+		if s := c.Stats(context.Background()); s.Decisions != 3 || b.service.queue.backlog() != 0 {
+			t.Errorf("%d decisions, %d of them in the queue, after the disk had room again", s.Decisions, b.service.queue.backlog())
+		}
+		if got := counterValue(t, b.service.metrics.lost); got != 0 {
+			t.Errorf("%v events lost", got)
+		}
+	})
+}
+
 func TestCommitErrorIsFinal(t *testing.T) {
 	store := newFaulty()
 	b := newBench(t, Options{Storage: store, BatchWindow: time.Hour})

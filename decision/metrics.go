@@ -22,7 +22,7 @@ func newMetrics(s *Service) *metrics {
 		decisions: counter("decisions_committed_total", "Decisions on disk."),
 		rewards:   counter("rewards_committed_total", "Rewards on disk."),
 		batches:   counter("decision_batches_total", "Batches of decisions on disk."),
-		refused:   counter("decisions_rejected_backlog_total", "Decides refused because the queue was full."),
+		refused:   counter("decisions_rejected_backlog_total", "Decides refused because the queue was full, or the disk."),
 		lost:      counter("events_lost_total", "Queued decisions that never reached the disk."),
 		// A reward is applied after its commit, so that this can only stay 0; dashboards of the format expect the name.
 		refusedLate: counter("rewards_refused_after_apply_total", "Rewards learned from but not stored."),
