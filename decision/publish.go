@@ -131,7 +131,8 @@ func (c *Capsule) Published(ctx context.Context) (Publication, ModelInfo, error)
 	spec := c.engine.Load().spec
 	section := spec.Section()
 	same := p.newest.Tag != "" && string(section) == string(p.newest.Section)
-	recent := c.service.nowMS()-p.newest.TimeMS < publishEvery.Milliseconds()
+	age := c.service.nowMS() - p.newest.TimeMS
+	recent := age >= 0 && age < publishEvery.Milliseconds() // one from the future, after the clock went back, is not
 	if !same || info.Version != p.newest.Version && !recent {
 		if err := p.publish(ctx, c); err != nil {
 			return Publication{}, ModelInfo{}, err

@@ -99,6 +99,21 @@ func TestPublishing(t *testing.T) {
 	}
 }
 
+// TestPublishingAfterTheClockWentBack: a publication that seems to lie ahead does not hold the next ones up.
+func TestPublishingAfterTheClockWentBack(t *testing.T) {
+	k := newClock()
+	b := newBench(t, k.options(Options{}))
+	b.put(threeModels, Merge)
+	c := b.capsule(northHero)
+	first := b.published(c)
+	k.advance(-time.Hour)
+	b.decide(c, request(`{}`, "e"))
+	b.reward(c, "e", 1)
+	if next := b.published(c); next.Tag == first.Tag || next.Version != 1 {
+		t.Errorf("nothing new was published: version %d", next.Version)
+	}
+}
+
 func TestNewestPublicationsAreKept(t *testing.T) {
 	b := newBench(t, Options{})
 	b.put(threeModels, Merge)

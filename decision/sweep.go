@@ -185,6 +185,7 @@ func (s *Service) sweepDefaults(ctx context.Context, j *sweepJob) error {
 	if j.since == 0 {
 		j.since = until - sweepBack.Milliseconds()
 	}
+	j.since = min(j.since, until) // the clock went back: what is decided now is older than what was looked at
 	// First the queue: what waits in it cannot be told from the log yet.
 	if c := s.table.find(j.id); c != nil && !c.settle(ctx, readWait) {
 		return nil // the disk is slow; the next turn starts from the same place

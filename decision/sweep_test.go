@@ -1,6 +1,7 @@
 package decision
 
 import (
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -141,6 +142,28 @@ func TestDefaultRewardOfALateDecision(t *testing.T) {
 		synctest.Wait()
 		if got := b.rewardsOf(c, "loc_late"); len(got) != 1 {
 			t.Errorf("rewards %+v", got)
+		}
+	})
+}
+
+// TestDefaultRewardsAfterTheClockWentBack: what is decided after the clock was set back is older than what was swept already.
+func TestDefaultRewardsAfterTheClockWentBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var back atomic.Int64
+		b := newBench(t, Options{Now: func() time.Time { return time.Now().Add(-time.Duration(back.Load())) }})
+		c := b.install(northHero, withDefault+`}`)
+		first := b.decide(c, request("{}", "")).ID
+		time.Sleep(12 * time.Second)
+		synctest.Wait()
+		back.Store(int64(time.Hour))
+		time.Sleep(2 * time.Second)
+		second := b.decide(c, request("{}", "")).ID
+		time.Sleep(12 * time.Second)
+		synctest.Wait()
+		for _, id := range []string{first, second} {
+			if got := b.rewardsOf(c, id); len(got) != 1 || got[0].Value != 0.25 {
+				t.Errorf("rewards of %s: %+v", id, got)
+			}
 		}
 	})
 }
