@@ -266,6 +266,9 @@ func (c *Capsule) commit(ctx context.Context, f *fate, most time.Duration) error
 	if settled == nil {
 		return nil
 	}
+	if refusal := c.service.queue.stall.refusal.Load(); refusal != nil {
+		return refusal // to wait for a full disk would only keep the caller from hearing of it
+	}
 	c.service.queue.flushCapsule(c)
 	timer := time.NewTimer(most)
 	defer timer.Stop()

@@ -246,6 +246,12 @@ func TestFullDiskRefusesDecides(t *testing.T) {
 		if again := b.decide(c, request("{}", "order-1")); !again.Replayed {
 			t.Errorf("a repeat is not answered from the queue: %+v", again)
 		}
+		began, patient := time.Now(), request("{}", "order-1")
+		patient.Durable = true
+		b.kind(fault.Unavailable, c.Decide(context.Background(), patient, &out))
+		if took := time.Since(began); took != 0 {
+			t.Errorf("told of the full disk after %v", took)
+		}
 		store.breakWith(nil)
 		time.Sleep(time.Second)
 		if a := b.decide(c, request("{}", "order-3")); a.Replayed {
