@@ -3,34 +3,25 @@ package main
 import (
 	"bytes"
 	"context"
+	"encoding/json/jsontext"
 	"encoding/json/v2"
 	"fmt"
-	"io"
-	"net"
+	"math/rand/v2"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
+	"slices"
+	"sync"
+	"syscall"
 	"testing"
 	"time"
 
+	"holdfast/decision"
 	"holdfast/lab"
+	"holdfast/store"
+	"holdfast/store/decisions"
 )
-
-// program returns a path under which this test binary is the command holdfast, see TestMain.
-func program(t *testing.T) string {
-	t.Helper()
-	own, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	link := filepath.Join(t.TempDir(), "holdfast")
-	if err := os.Symlink(own, link); err != nil {
-		t.Fatal(err)
-	}
-	return link
-}
 
 // TestTwentyKillsUnderLoad kills a real server with SIGKILL 20 times while clients decide and reward over HTTP: nothing that
 // was acknowledged is missing, nothing is there twice.
@@ -51,177 +42,347 @@ func TestTwentyKillsUnderLoad(t *testing.T) {
 	}
 }
 
-// served is a server in a process of its own.
-type served struct {
-	t    *testing.T
-	cmd  *exec.Cmd
-	url  string
-	data string
-	log  bytes.Buffer
+// The capsule of the kills. It saves its model often, so that most restarts replay a few rewards onto a snapshot.
+const (
+	killedBits = 12
+	killedRate = 0.5
+	killedSpec = `{"actions":[{"id":"a"},{"id":"b","features":{"cost":2}}],"snapshotEvery":100,"learner":{"bits":12}}`
+)
+
+// accepted is what callers were told.
+type accepted struct {
+	mu      sync.Mutex // guards what follows
+	kept    []string   // decisions that were acknowledged as durable, or were rewarded
+	rewards map[string]int
+	number  int
 }
 
-// startServer runs serve on data, behind the words of prefix, and waits until it takes requests.
-func startServer(t *testing.T, data string, prefix ...string) *served {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	addr := l.Addr().String()
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
-	args := append(prefix, program(t), "serve", "--data", data, "--addr", addr)
-	s := &served{t: t, cmd: exec.Command(args[0], args[1:]...), url: "http://" + addr, data: data}
-	s.cmd.Stdout, s.cmd.Stderr = &s.log, &s.log
-	if err := s.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = s.cmd.Process.Kill() })
-	ctx, cancel := context.WithTimeout(t.Context(), scriptPatience)
-	defer cancel()
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		if resp, err := http.Get(s.url + "/ready"); err == nil {
-			_ = resp.Body.Close()
-			if resp.StatusCode == http.StatusOK {
-				return s
+func (h *accepted) next() string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.number++
+	return fmt.Sprintf("event-%d", h.number)
+}
+
+// load decides and rewards from several goroutines until the server gives no more answers.
+func (h *accepted) load(s *served, seed uint64) {
+	var all sync.WaitGroup
+	for worker := range uint64(6) {
+		all.Go(func() {
+			random := rand.New(rand.NewPCG(seed, worker))
+			for h.round(s, random) {
 			}
+		})
+	}
+	all.Wait()
+}
+
+// round is one decision, waited for or not, with an id of its own or not, and most often its reward. It reports whether the
+// server still answers.
+func (h *accepted) round(s *served, random *rand.Rand) bool {
+	durable, event := random.IntN(2) == 0, ""
+	if random.IntN(3) > 0 {
+		event = fmt.Sprintf(`"eventId":%q,`, h.next())
+	}
+	body := fmt.Sprintf(`{%s"durable":%v,"context":{"plan":%q,"load":%d}}`, event, durable, []string{"free", "pro"}[random.IntN(2)], random.IntN(9))
+	status, text := s.call(http.MethodPost, "/decide", body)
+	var d struct {
+		ID string `json:"decisionId"`
+	}
+	if status != http.StatusOK || json.Unmarshal(text, &d) != nil {
+		return false
+	}
+	if durable {
+		h.note(d.ID, 0)
+	}
+	if random.IntN(4) == 0 {
+		return true
+	}
+	for range 1 + random.IntN(2) { // the second time it is a duplicate
+		body := fmt.Sprintf(`{"decisionId":%q,"reward":%v}`, d.ID, float64(random.IntN(101))/100)
+		if status, _ := s.call(http.MethodPost, "/reward", body); status != http.StatusOK {
+			return false
 		}
-		select {
-		case <-ctx.Done():
-			t.Fatalf("the server is not ready:\n%s", s.log.String())
-		case <-tick.C:
-		}
+		h.note(d.ID, 1)
+	}
+	return true
+}
+
+func (h *accepted) note(id string, rewards int) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.kept = append(h.kept, id)
+	if rewards > 0 {
+		h.rewards[id] = rewards
 	}
 }
 
-// call sends a request to the test's capsule and returns the status and the body, 0 when there was no answer.
-func (s *served) call(method, path, body string) (int, []byte) {
-	s.t.Helper()
-	key, err := os.ReadFile(filepath.Join(s.data, "admin.key"))
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	req, err := http.NewRequest(method, s.url+"/v1/tenants/t/jobs/j/capsules/c"+path, strings.NewReader(body))
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	req.Header.Set("Authorization", "Bearer "+strings.TrimSpace(string(key)))
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		return 0, nil
-	}
-	defer resp.Body.Close()
-	text, err := io.ReadAll(resp.Body)
-	if err != nil {
-		return 0, nil
-	}
-	return resp.StatusCode, text
+// logged is a decision as the log tells of it.
+type logged struct {
+	ID      string         `json:"decisionId"`
+	Context jsontext.Value `json:"context"`
+	Actions []loggedAction `json:"actions"`
+	Chosen  string         `json:"action"`
+	Rewards []loggedReward `json:"rewards"`
+	Rest    jsontext.Value `json:",unknown"`
 }
 
-// exits waits for the end of the process and returns its status.
-func (s *served) exits() int {
-	s.t.Helper()
-	ended := make(chan struct{})
-	go func() { defer close(ended); _ = s.cmd.Wait() }()
-	select {
-	case <-ended:
-		return s.cmd.ProcessState.ExitCode()
-	case <-time.After(scriptPatience):
-		s.t.Fatalf("the server does not end:\n%s", s.log.String())
-		return 0
-	}
+type loggedAction struct {
+	ID       string         `json:"id"`
+	Features jsontext.Value `json:"features"`
 }
 
-// TestSyncErrorIsFinal makes the disk refuse to sync below a running server: what was acknowledged before stays, nothing is
-// acknowledged after, and the process ends with an error.
-func TestSyncErrorIsFinal(t *testing.T) {
-	if _, err := exec.LookPath("strace"); err != nil {
-		t.Skip("strace is not installed: a failing sync cannot be injected")
-	}
-	data := filepath.Join(t.TempDir(), "data")
-	// Make the store first, so that only the server's own work is under fire.
-	first := startServer(t, data)
-	if status, text := first.call(http.MethodPut, "/spec", `{"actions":[{"id":"a"},{"id":"b"}]}`); status != http.StatusCreated {
-		t.Fatalf("%d %s", status, text)
-	}
-	if err := first.cmd.Process.Signal(os.Interrupt); err != nil {
-		t.Fatal(err)
-	}
-	if code := first.exits(); code != 0 {
-		t.Fatalf("an asked-for stop ends with %d:\n%s", code, first.log.String())
-	}
+type loggedReward struct {
+	Seq        int64          `json:"seq"`
+	Normalized float64        `json:"rewardNormalized"`
+	Rest       jsontext.Value `json:",unknown"`
+}
 
-	// strace counts the calls of each thread by itself.
-	s := startServer(t, data, "strace", "-f", "-qq", "-o", filepath.Join(t.TempDir(), "trace"), "-e", "trace=fsync,fdatasync",
-		"-e", "inject=fsync,fdatasync:error=EIO:when=12+")
-	var kept []string
-	failed := 0
-	for i := range 2000 {
-		id := fmt.Sprintf("event-%d", i)
-		status, text := s.call(http.MethodPost, "/decide", fmt.Sprintf(`{"eventId":%q,"durable":true}`, id))
-		switch {
-		case status == http.StatusOK && failed > 0:
-			t.Fatalf("%s was acknowledged after a sync had failed: %s", id, text)
-		case status == http.StatusOK:
-			kept = append(kept, id)
-		case status == http.StatusServiceUnavailable || status == http.StatusInternalServerError || status == 0:
-			failed++
-		default:
-			t.Fatalf("%s: %d %s", id, status, text)
+// replayed is a model that learns from nothing but the log.
+type replayed struct {
+	testing.TB
+	model *decision.Model
+	last  int64           // sequence number of the newest reward it has learned from
+	seen  map[string]bool // decisions looked up before
+}
+
+// learn looks every new decision up, checks what callers were told of it, and learns from the rewards in their order.
+func (r *replayed) learn(s *served, ids []string, h *accepted) {
+	r.Helper()
+	type lesson struct {
+		loggedReward
+		terms []decision.Term
+	}
+	var lessons []lesson
+	for _, id := range ids {
+		if r.seen[id] {
+			continue
 		}
-		if failed > 3 || status == 0 {
+		r.seen[id] = true
+		var d logged
+		if err := json.Unmarshal(s.must(http.StatusOK, http.MethodGet, "/decisions/"+id, ""), &d); err != nil {
+			r.Fatal(err)
+		}
+		if len(d.Rewards) < h.rewards[id] || len(d.Rewards) > 1 {
+			r.Errorf("%s has %d rewards, %d acknowledged", id, len(d.Rewards), h.rewards[id])
+		}
+		for _, w := range d.Rewards {
+			lessons = append(lessons, lesson{w, r.terms(&d)})
+		}
+	}
+	slices.SortFunc(lessons, func(a, b lesson) int { return int(a.Seq - b.Seq) })
+	for _, l := range lessons {
+		if l.Seq != r.last+1 {
+			r.Errorf("reward %d comes after %d", l.Seq, r.last)
+		}
+		r.last = l.Seq
+		r.model.Update(l.terms, l.Normalized, 1, killedRate)
+	}
+}
+
+func (r *replayed) terms(d *logged) []decision.Term {
+	r.Helper()
+	context, err := decision.AppendFeatures(nil, decision.ContextNamespace, d.Context)
+	if err != nil {
+		r.Fatal(err)
+	}
+	for _, a := range d.Actions {
+		if a.ID != d.Chosen {
+			continue
+		}
+		action, err := decision.AppendActionFeatures(nil, a.ID, a.Features)
+		if err != nil {
+			r.Fatal(err)
+		}
+		return decision.Input{Context: context, Action: action}.AppendTerms(nil, killedBits)
+	}
+	r.Fatalf("%s has chosen %q, which it does not list", d.ID, d.Chosen)
+	return nil
+}
+
+func (r *replayed) snapshot() []byte { return r.model.AppendSnapshot(nil, killedRate) }
+
+// listed returns the ids of the whole log, which must have none twice.
+func (s *served) listed() []string {
+	s.Helper()
+	var ids []string
+	for after := ""; ; {
+		var page struct {
+			Decisions []struct {
+				ID   string         `json:"decisionId"`
+				Rest jsontext.Value `json:",unknown"`
+			} `json:"decisions"`
+			Next *string `json:"next"`
+		}
+		if err := json.Unmarshal(s.must(http.StatusOK, http.MethodGet, "/decisions?limit=1000"+after, ""), &page); err != nil {
+			s.Fatal(err)
+		}
+		for _, d := range page.Decisions {
+			ids = append(ids, d.ID)
+		}
+		if page.Next == nil {
 			break
 		}
+		after = "&after=" + *page.Next
 	}
-	if failed == 0 || len(kept) == 0 {
-		t.Fatalf("%d acknowledged, %d failed: no sync was made to fail", len(kept), failed)
+	sorted := slices.Sorted(slices.Values(ids))
+	if n := len(slices.Compact(sorted)); n != len(ids) {
+		s.Errorf("%d of %d ids are in the log more than once", len(ids)-n, len(ids))
 	}
-	if code := s.exits(); code == 0 {
-		t.Errorf("the server ended as if nothing had happened:\n%s", s.log.String())
-	}
+	return ids
+}
 
-	again := startServer(t, data)
-	for _, id := range kept {
-		status, text := again.call(http.MethodGet, "/decisions/"+id, "")
-		var d struct {
-			ID string `json:"decisionId"`
+// audit holds a restarted server to what callers were told, to its own counters, and its model to the replayed one.
+func (s *served) audit(h *accepted, r *replayed) {
+	s.Helper()
+	ids := s.listed()
+	r.learn(s, ids, h)
+	for _, id := range h.kept {
+		if !r.seen[id] {
+			s.Errorf("%s was acknowledged and is lost", id)
 		}
-		if err := json.Unmarshal(text, &d); status != http.StatusOK || err != nil || d.ID != id {
-			t.Errorf("%s was acknowledged and is lost: %d %s", id, status, text)
+	}
+	h.kept = h.kept[:0]
+	var info struct {
+		Version uint64         `json:"modelVersion"`
+		Stats   map[string]int `json:"stats"`
+		Rest    jsontext.Value `json:",unknown"`
+	}
+	if err := json.Unmarshal(s.must(http.StatusOK, http.MethodGet, "", ""), &info); err != nil {
+		s.Fatal(err)
+	}
+	if info.Stats["decisions"] != len(ids) || info.Stats["rewards"] != int(r.last) || info.Version != r.model.Updates() {
+		s.Errorf("it counts %v at version %d; the log has %d decisions and %d rewards", info.Stats, info.Version, len(ids), r.last)
+	}
+	s.comparePublished(r)
+}
+
+// comparePublished waits until the model in force is published, once a second at most, and compares it byte for byte.
+func (s *served) comparePublished(r *replayed) {
+	s.Helper()
+	var published struct {
+		Version  uint64         `json:"modelVersion"`
+		Snapshot []byte         `json:"snapshot"`
+		Rest     jsontext.Value `json:",unknown"`
+	}
+	s.eventually("the model is not published", func() bool {
+		if err := json.Unmarshal(s.must(http.StatusOK, http.MethodGet, "/model?snapshot=true", ""), &published); err != nil {
+			s.Fatal(err)
 		}
+		return published.Version >= r.model.Updates()
+	})
+	if !bytes.Equal(published.Snapshot, r.snapshot()) {
+		s.Errorf("version %d in force and version %d replayed from the log differ", published.Version, r.model.Updates())
 	}
 }
 
-// TestSlowSyncsDoNotSlowDecides makes every sync take a tenth of a second: decides, which wait for none, still answer at once.
-func TestSlowSyncsDoNotSlowDecides(t *testing.T) {
-	if _, err := exec.LookPath("strace"); err != nil {
-		t.Skip("strace is not installed: a slow sync cannot be injected")
-	}
+// TestModelAfterKillsEqualsReplay kills a real server 20 times under load. After each restart everything acknowledged is
+// there, once; the counters equal a recount; and the model is, byte for byte, the one that the whole log makes.
+func TestModelAfterKillsEqualsReplay(t *testing.T) {
 	data := filepath.Join(t.TempDir(), "data")
-	s := startServer(t, data, "strace", "-f", "-qq", "-o", filepath.Join(t.TempDir(), "trace"), "-e", "trace=fsync,fdatasync",
-		"-e", "inject=fsync,fdatasync:delay_enter=100000")
-	if status, text := s.call(http.MethodPut, "/spec", `{"actions":[{"id":"a"},{"id":"b"}]}`); status != http.StatusCreated {
-		t.Fatalf("%d %s", status, text)
-	}
-	const decides = 200
-	begun := time.Now()
-	for range decides {
-		if status, text := s.call(http.MethodPost, "/decide", `{}`); status != http.StatusOK {
-			t.Fatalf("%d %s", status, text)
+	s := startServer(t, data)
+	s.must(http.StatusCreated, http.MethodPut, "/spec", killedSpec)
+	h := &accepted{rewards: map[string]int{}}
+	r := &replayed{TB: t, model: decision.NewModel(killedBits), seen: map[string]bool{}}
+	random := rand.New(rand.NewPCG(20, 1))
+	for cycle := range uint64(20) {
+		kill := time.AfterFunc(30*time.Millisecond+time.Duration(random.Int64N(int64(120*time.Millisecond))), func() { _ = s.cmd.Process.Kill() })
+		h.load(s, cycle)
+		kill.Stop()
+		s.kill()
+		doctor(t, data)
+		s = startServer(t, data)
+		s.audit(h, r)
+		if t.Failed() {
+			t.Fatalf("in cycle %d", cycle+1)
 		}
 	}
-	// One sync each would take at least this long.
-	if took := time.Since(begun); took >= decides*100*time.Millisecond {
-		t.Errorf("%d decides took %v: they wait for syncs", decides, took)
+	if r.last < 20 {
+		t.Errorf("only %d rewards in 20 cycles", r.last)
 	}
-	begun = time.Now()
-	if status, text := s.call(http.MethodPost, "/decide", `{"durable":true}`); status != http.StatusOK {
-		t.Fatalf("%d %s", status, text)
+	s.stop()
+	doctor(t, data)
+	if saved := savedModel(t, data); !bytes.Equal(saved, r.snapshot()) {
+		t.Error("the model that a stop saves is not the one that the log makes")
 	}
-	if took := time.Since(begun); took < 100*time.Millisecond {
-		t.Errorf("a durable decide answered after %v, before its sync", took)
+}
+
+// doctor must find nothing in a store that nobody serves.
+func doctor(t testing.TB, data string) {
+	t.Helper()
+	if out, err := exec.Command(program(t), "doctor", "--data", data).CombinedOutput(); err != nil {
+		t.Errorf("doctor: %v\n%s", err, out)
+	}
+}
+
+// savedModel is the newest snapshot on disk.
+func savedModel(t testing.TB, data string) (saved []byte) {
+	t.Helper()
+	ctx := context.Background()
+	db, err := store.Open(ctx, store.Options{Path: filepath.Join(data, decisionsFile), Migrations: decisions.Migrations()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := db.Close(ctx); err != nil {
+			t.Error(err)
+		}
+	}()
+	err = decisions.New(db).Read(ctx, func(v decision.View) error {
+		row, err := v.Capsule(decision.CapsuleID{Tenant: "t", Job: "j", Capsule: "c"})
+		if err != nil {
+			return err
+		}
+		snapshot, err := v.NewestSnapshot(row.Key)
+		saved = snapshot.Bytes
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return saved
+}
+
+// TestStopUnderLoadLosesNothing asks a server to end while clients are at it: it ends in order, and even decides that waited
+// for no disk are there, for a stop commits the queue.
+func TestStopUnderLoadLosesNothing(t *testing.T) {
+	data := filepath.Join(t.TempDir(), "data")
+	s := startServer(t, data)
+	s.must(http.StatusCreated, http.MethodPut, "/spec", killedSpec)
+	var mu sync.Mutex // guards acknowledged
+	var acknowledged []string
+	var all sync.WaitGroup
+	for worker := range 8 {
+		all.Go(func() {
+			for i := 0; ; i++ {
+				id := fmt.Sprintf("w%d-%d", worker, i)
+				if status, _ := s.call(http.MethodPost, "/decide", fmt.Sprintf(`{"eventId":%q}`, id)); status != http.StatusOK {
+					return
+				}
+				mu.Lock()
+				acknowledged = append(acknowledged, id)
+				mu.Unlock()
+			}
+		})
+	}
+	stop := time.AfterFunc(300*time.Millisecond, func() { _ = s.cmd.Process.Signal(syscall.SIGTERM) })
+	defer stop.Stop()
+	all.Wait()
+	if code := s.exits(); code != 0 {
+		t.Fatalf("the stop ends with %d:\n%s", code, s.log.String())
+	}
+	doctor(t, data)
+	s = startServer(t, data)
+	there := map[string]bool{}
+	for _, id := range s.listed() {
+		there[id] = true
+	}
+	for _, id := range acknowledged {
+		if !there[id] {
+			t.Errorf("%s was acknowledged and is lost", id)
+		}
+	}
+	if len(acknowledged) < 100 {
+		t.Errorf("only %d decides before the stop", len(acknowledged))
 	}
 }
