@@ -1,0 +1,7 @@
+package gateway
+
+// ScoreView reads scores, outcomes and decision snapshots.
+type ScoreView interface{}
+
+// ScoreTx changes them.
+type ScoreTx interface{}

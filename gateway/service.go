@@ -1,0 +1,160 @@
+package gateway
+
+import (
+	"context"
+	"log/slog"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"holdfast/fault"
+)
+
+// Options are what a Service needs; zero values take the defaults named.
+type Options struct {
+	Storage     Storage
+	Log         *slog.Logger     // discards
+	Now         func() time.Time // time.Now
+	Entropy     func() uint64    // math/rand/v2; called by many goroutines
+	AdminSecret string           // the x-admin-secret of this dialect
+	Permissive  bool             // credentials reach every merchant, as in the reference
+	Deployment  Deployment       // what the operator configures for all merchants; see deployment.go
+}
+
+func (o *Options) fill() {
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Entropy == nil {
+		o.Entropy = rand.Uint64
+	}
+}
+
+// Service answers for every merchant of one store.
+type Service struct {
+	options Options
+	storage Storage
+	log     *slog.Logger
+
+	merchants  directory
+	deployment atomic.Pointer[deployment]
+
+	context context.Context // of the goroutines; ends in Close
+	stop    context.CancelFunc
+	running sync.WaitGroup
+}
+
+// merchant is one merchant in memory.
+type merchant struct {
+	id       MerchantID
+	key      int64
+	settings atomic.Pointer[settings]
+	gone     atomic.Bool // deleted: whoever still holds it answers NotFound
+}
+
+// Open starts the service on its storage. Its goroutines stop in Close.
+func Open(ctx context.Context, o Options) (*Service, error) {
+	o.fill()
+	s := &Service{options: o, storage: o.Storage, log: o.Log}
+	s.merchants.open()
+	err := s.storage.Read(ctx, func(v View) error {
+		d, err := s.loadDeployment(v)
+		s.deployment.Store(d)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	s.context, s.stop = context.WithCancel(context.WithoutCancel(ctx))
+	return s, nil
+}
+
+// Close commits what is queued and stops the goroutines.
+func (s *Service) Close(context.Context) error {
+	s.stop()
+	s.running.Wait()
+	return nil
+}
+
+func (s *Service) nowMS() int64 { return s.options.Now().UnixMilli() }
+
+// write runs a change in the writer and, once it is on disk and before the caller is answered, applied; applied may be nil.
+// Both run on the writer's goroutine, in the order of all changes.
+func (s *Service) write(ctx context.Context, change func(Tx) error, applied func()) error {
+	w := Write{Change: change}
+	if applied != nil {
+		w.Applied = func(err error) {
+			if err == nil {
+				applied()
+			}
+		}
+	}
+	return s.storage.Write(ctx, w)
+}
+
+// reconfigure changes what is stored about one merchant and makes the next request see it: change runs with the merchant's
+// row, and the settings are read anew after it, in the same transaction. NotFound when there is no such merchant.
+func (s *Service) reconfigure(ctx context.Context, id MerchantID, change func(Tx, MerchantRow) error) error {
+	var fresh *settings
+	return s.write(ctx, func(tx Tx) error {
+		row, err := tx.Merchant(id)
+		if err != nil {
+			return err
+		}
+		if err := change(tx, row); err != nil {
+			return err
+		}
+		fresh, err = s.loadSettings(tx, id)
+		return err
+	}, func() {
+		if m := s.merchants.find(id); m != nil {
+			m.settings.Store(fresh)
+		}
+	})
+}
+
+// merchant returns the merchant, loading it when it is not in memory; NotFound `merchant ID not found` when there is none.
+// A load runs in the writer, so that it falls between two changes.
+func (s *Service) merchant(ctx context.Context, id MerchantID) (*merchant, error) {
+	if m := s.merchants.find(id); m != nil {
+		return m, nil
+	}
+	if s.merchants.unknown(id, s.options.Now()) {
+		return nil, noMerchant(id)
+	}
+	m := &merchant{id: id}
+	err := s.write(ctx, func(tx Tx) error {
+		set, err := s.loadSettings(tx, id)
+		if err != nil {
+			return err
+		}
+		m.key = set.row.Key
+		m.settings.Store(set)
+		return nil
+	}, func() { m = s.merchants.add(m) })
+	switch {
+	case err == nil:
+		return m, nil
+	case fault.KindOf(err) == fault.NotFound:
+		s.merchants.miss(id, s.options.Now())
+		return nil, noMerchant(id)
+	}
+	return nil, err
+}
+
+func noMerchant(id MerchantID) *fault.Error {
+	return notFound("merchant", "merchant %s not found", clip(string(id)))
+}
+
+// clip shortens what a caller sent to what a message may repeat.
+func clip(s string) string {
+	const most = 64
+	if len(s) > most {
+		return s[:most] + "..."
+	}
+	return s
+}

@@ -1,0 +1,37 @@
+package gateways
+
+import (
+	"holdfast/fault"
+	"holdfast/gateway"
+	"holdfast/store"
+)
+
+const (
+	selectMerchant = `SELECT key, id, name, created_ms, enabled, priority, code_priority, category_code, country FROM merchants WHERE id = ?`
+	insertMerchant = `INSERT INTO merchants (id, name, created_ms, enabled, priority, code_priority, category_code, country)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING RETURNING key`
+)
+
+// Merchant returns the merchant with the id.
+func (v view) Merchant(id gateway.MerchantID) (m gateway.MerchantRow, err error) {
+	err = v.one(func(row *store.Stmt) {
+		m = gateway.MerchantRow{Key: row.IntAt(0), ID: gateway.MerchantID(row.TextAt(1)), Name: row.TextAt(2), CreatedMS: row.IntAt(3),
+			Enabled: row.BoolAt(4), Priority: row.TextAt(5), CodePriority: row.BoolAt(6), CategoryCode: row.TextAt(7), Country: row.TextAt(8)}
+	}, missing("Merchant", "merchant"), selectMerchant, string(id))
+	return m, err
+}
+
+// CreateMerchant stores a merchant under a new key.
+func (t tx) CreateMerchant(m gateway.MerchantRow) (key int64, err error) {
+	row := t.q.Stmt(insertMerchant).Bind(string(m.ID), m.Name, m.CreatedMS, m.Enabled, m.Priority, m.CodePriority, m.CategoryCode, m.Country)
+	for row.Next() {
+		key = row.IntAt(0)
+	}
+	if err := row.Err(); err != nil {
+		return 0, err
+	}
+	if key == 0 {
+		return 0, fault.New("gateways.CreateMerchant", fault.Conflict, "merchant %s exists", string(m.ID))
+	}
+	return key, nil
+}
