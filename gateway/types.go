@@ -130,3 +130,9 @@ func notFound(op, format string, args ...any) *fault.Error {
 func conflict(op, format string, args ...any) *fault.Error {
 	return fault.New("gateway."+op, fault.Conflict, format, args...)
 }
+
+// Facts are the parts of a payment by which configuration rows match and windows are told apart. AuthType is as sent.
+type Facts struct {
+	OrderType, MethodType, Method, CardType   string
+	Network, BIN, Currency, Country, AuthType string
+}
