@@ -40,11 +40,11 @@ type Config struct {
 }
 
 // services lists what --services may name and whether this build has it.
-var services = map[string]bool{"decision": true, "gateway": false, "space": false, "decoy": false}
+var services = map[string]bool{"decision": true, "gateway": true, "space": false, "decoy": false}
 
 func defaults() Config {
 	return Config{
-		Addr: "127.0.0.1:8787", Data: "./holdfast-data", Services: []string{"decision"},
+		Addr: "127.0.0.1:8787", Data: "./holdfast-data", Services: []string{"decision", "gateway"},
 		RateLimit: 1000, RateBurst: 2000,
 	}
 }

@@ -64,7 +64,7 @@ func TestBadConfigurationIsNamed(t *testing.T) {
 		{"wrong type", nil, nil, "workers = \"many\"\n", ":1:"},
 		{"broken file", nil, nil, "addr = \n", ":1:"},
 		{"no such service", []string{"--services", "decision,tea"}, nil, "", `no service "tea"`},
-		{"service not built", []string{"--services", "decision,gateway"}, nil, "", `does not have "gateway"`},
+		{"service not built", []string{"--services", "decision,space"}, nil, "", `does not have "space"`},
 		{"no service", []string{"--services", ""}, nil, "", "at least one"},
 		{"empty key", []string{"--admin-key", ""}, nil, "", "empty key"},
 		{"empty key in file", nil, nil, "admin-key = \"\"\n", "empty key"},

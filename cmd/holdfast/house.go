@@ -4,27 +4,35 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
+	"slices"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
 	"holdfast/decision"
+	"holdfast/gateway"
 	"holdfast/ident"
 	"holdfast/store"
 	"holdfast/store/decisions"
+	"holdfast/store/gateways"
 )
 
 // house is everything below the listeners: the data folder, its databases, who may come in, and the services.
+// The decision service is always open, because the console and the operators' tokens stand on its database; the gateway
+// service is open when it is served.
 type house struct {
-	dir      *store.Dir
-	db       *store.DB
-	keys     *ident.Keyring
-	decision *decision.Service
-	registry *prometheus.Registry
-	key      string // the operator's
-	keyMade  bool   // by this start
-	failed   chan error
+	dir       *store.Dir
+	db        *store.DB
+	gatewayDB *store.DB // nil when the gateway service is not served
+	keys      *ident.Keyring
+	decision  *decision.Service
+	gateway   *gateway.Service // nil likewise
+	registry  *prometheus.Registry
+	key       string // the operator's
+	keyMade   bool   // by this start
+	failed    chan error
 }
 
 // openHouse opens from the ground up; close undoes it in the other order.
@@ -43,16 +51,7 @@ func openHouse(ctx context.Context, c Config, log *slog.Logger) (h *house, err e
 			return h, err
 		}
 	}
-	h.db, err = store.Open(ctx, store.Options{
-		Path: h.dir.File(decisionsFile), Migrations: decisions.Migrations(), Log: log,
-		OnFatal: func(err error) {
-			select {
-			case h.failed <- err:
-			default: // the first one is enough to stop
-			}
-		},
-	})
-	if err != nil {
+	if h.db, err = h.database(ctx, decisionsFile, decisions.Migrations(), log); err != nil {
 		return h, err
 	}
 	h.keys, err = ident.NewKeyring(ctx, ident.Options{OperatorKey: h.key, Storage: decisions.NewTokens(h.db), Log: log})
@@ -65,15 +64,55 @@ func openHouse(ctx context.Context, c Config, log *slog.Logger) (h *house, err e
 	}
 	h.registry.MustRegister(h.db.Collector(), h.decision.Collector(), collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	if slices.Contains(c.Services, "gateway") {
+		return h, h.openGateway(ctx, c, log)
+	}
 	return h, nil
 }
 
-// decisionsFile is the database of the decision service in the data folder.
-const decisionsFile = "decisions.db"
+// openGateway opens the gateway service on its own database.
+func (h *house) openGateway(ctx context.Context, c Config, log *slog.Logger) (err error) {
+	if h.gatewayDB, err = h.database(ctx, gatewaysFile, gateways.Migrations(), log); err != nil {
+		return err
+	}
+	h.gateway, err = gateway.Open(ctx, gateway.Options{
+		Storage: gateways.New(h.gatewayDB), Log: log, AdminSecret: h.key, Deployment: gateway.Deployment{APIKeysOff: c.Dev},
+	})
+	if err != nil {
+		return err
+	}
+	h.registry.MustRegister(h.gatewayDB.Collector())
+	return nil
+}
+
+// database opens one file of the data folder. The first fatal error of any of them ends the process.
+func (h *house) database(ctx context.Context, name string, schema fs.FS, log *slog.Logger) (*store.DB, error) {
+	return store.Open(ctx, store.Options{
+		Path: h.dir.File(name), Migrations: schema, Log: log,
+		OnFatal: func(err error) {
+			select {
+			case h.failed <- err:
+			default: // the first one is enough to stop
+			}
+		},
+	})
+}
+
+// The databases in the data folder, one per service.
+const (
+	decisionsFile = "decisions.db"
+	gatewaysFile  = "gateways.db"
+)
 
 // close commits what is queued and lets go of everything. It is safe on a house that opened in part.
 func (h *house) close(ctx context.Context) error {
 	var errs []error
+	if h.gateway != nil {
+		errs = append(errs, h.gateway.Close(ctx))
+	}
+	if h.gatewayDB != nil {
+		errs = append(errs, h.gatewayDB.Close(ctx))
+	}
 	if h.decision != nil {
 		errs = append(errs, h.decision.Close(ctx))
 	}
@@ -88,8 +127,13 @@ func (h *house) close(ctx context.Context) error {
 
 // ready says why the house cannot take work, nil when it can.
 func (h *house) ready() error {
-	if err := h.db.Ready(); err != nil {
-		return fmt.Errorf("the store does not take writes: %w", err)
+	for _, db := range []*store.DB{h.db, h.gatewayDB} {
+		if db == nil {
+			continue
+		}
+		if err := db.Ready(); err != nil {
+			return fmt.Errorf("the store does not take writes: %w", err)
+		}
 	}
 	return h.dir.Probe()
 }

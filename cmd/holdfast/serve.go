@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"runtime"
+	"slices"
 	"sync"
 	"time"
 
@@ -18,6 +19,7 @@ import (
 	"holdfast/console"
 	"holdfast/server"
 	"holdfast/wire/decisionapi"
+	"holdfast/wire/gatewayapi"
 	"holdfast/wire/reply"
 )
 
@@ -149,7 +151,13 @@ func mainTable(c Config, h *house, log *slog.Logger) (server.Table, error) {
 	h.registry.MustRegister(admission.NewCollector(gate, "main"))
 	refuse, decline := reply.Decision(log), reply.Personalizer(log)
 	api := decisionapi.New(decisionapi.Options{Service: h.decision, Tokens: h.keys, Log: log})
-	routes := append(infraRoutes(h, c), decisionRoutes(api, refuse, decline)...)
+	routes := infraRoutes(h, c)
+	if slices.Contains(c.Services, "decision") {
+		routes = append(routes, decisionRoutes(api, refuse, decline)...)
+	}
+	if h.gateway != nil {
+		routes = append(routes, gatewayRoutes(gatewayapi.New(gatewayapi.Options{Service: h.gateway, Log: log}), log)...)
+	}
 	return server.Table{Routes: routes, Refuse: server.Refusal(refuse), Twins: "/v1", Gate: gate}, nil
 }
 
