@@ -18,7 +18,7 @@ const (
 // gatewayRoutes is every URL of the gateway service, in its own dialect.
 func gatewayRoutes(api *gatewayapi.API, log *slog.Logger) []server.Route {
 	var routes []server.Route
-	refuse := server.Refusal(reply.Gateway(log))
+	refuse := server.Refusal(reply.Gateway(log, reply.CodeAccounts))
 	for _, part := range [][]server.Route{
 		scoreRoutes(api), accountRoutes(api), authRoutes(api), routingRoutes(api), analyticsRoutes(api), costRoutes(api),
 	} {

@@ -27,15 +27,18 @@ type Options struct {
 
 // API answers every route of the dialect.
 type API struct {
-	service *gateway.Service
-	log     *slog.Logger
-	refuse  reply.Refusal // {"code","message","data"}
-	decline reply.Refusal // the shape of decide and feedback
+	service         *gateway.Service
+	log             *slog.Logger
+	refuse          reply.Refusal // {"code","message","data"} with the code of accounts, rules and configs
+	decline         reply.Refusal // the shape of decide and feedback
+	refuseAnalytics reply.Refusal // like refuse, with the code of analytics and of the tenant header
+	refuseDebit     reply.Refusal // like refuse, with the code of debit routing
 }
 
 // New returns an API over a service.
 func New(o Options) *API {
-	return &API{service: o.Service, log: o.Log, refuse: reply.Gateway(o.Log), decline: reply.GatewayDecision(o.Log)}
+	return &API{service: o.Service, log: o.Log, decline: reply.GatewayDecision(o.Log), refuse: reply.Gateway(o.Log, reply.CodeAccounts),
+		refuseAnalytics: reply.Gateway(o.Log, reply.CodeAnalytics), refuseDebit: reply.Gateway(o.Log, reply.CodeDebit)}
 }
 
 // send answers with v as compact JSON.

@@ -22,9 +22,10 @@ const (
 
 // problem is what a caller may be told about an error.
 type problem struct {
-	kind  fault.Kind
-	text  string
-	after int // whole seconds, 0 unless the status carries Retry-After
+	kind   fault.Kind
+	text   string
+	after  int  // whole seconds, 0 unless the status carries Retry-After
+	stored bool // an internal failure that keeps its cause, as those of the store do
 }
 
 // dialect is how one wire format speaks of failures.
@@ -149,7 +150,7 @@ func (d *dialect) refusal(log *slog.Logger) Refusal {
 func (d *dialect) problem(err error) problem {
 	e, ok := errors.AsType[*fault.Error](err)
 	if !ok || e.Kind == fault.Internal {
-		return problem{kind: fault.Internal, text: internalText}
+		return problem{kind: fault.Internal, text: internalText, stored: ok && e.Err != nil}
 	}
 	p := problem{kind: e.Kind, text: e.Message()}
 	if text, fixed := d.fixed[e.Kind]; fixed {

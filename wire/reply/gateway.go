@@ -1,57 +1,92 @@
 package reply
 
 import (
+	"errors"
 	"log/slog"
 	"net/http"
 
 	"holdfast/fault"
+	"holdfast/gateway"
 )
 
-// Gateway returns the refusal of the gateway API: {"code","message","data":null} with the real status.
-func Gateway(log *slog.Logger) Refusal { return gatewayGeneral.refusal(log) }
+// Code is the error code of a group of the gateway API's routes; clients see it whenever the request itself is at fault.
+type Code string
 
-// GatewayDecision returns the refusal of the gateway API's decide and feedback routes.
-func GatewayDecision(log *slog.Logger) Refusal { return gatewayDecision.refusal(log) }
+// The codes. A route group names the one that its refusals carry; failures of ours have codes of their own.
+const (
+	CodeNotFound  Code = "TE_02" // what no route answers
+	CodeAnalytics Code = "TE_03" // analytics, the tenant header
+	CodeAccounts  Code = "TE_04" // merchants, keys, users, rules, configs
+	CodeDebit     Code = "TE_05" // debit routing
 
-var gatewayGeneral = dialect{
-	status: statusOf,
-	body: func(dst []byte, _ int, p problem) []byte {
-		dst = append(dst, `{"code":"`...)
-		dst = append(dst, gatewayCode(p.kind)...)
-		dst = append(dst, `","message":`...)
-		return append(quote(dst, p.text), `,"data":null}`...)
-	},
+	codeInternal Code = "TE_00"
+	codeStorage  Code = "TE_01"
+)
+
+// Gateway returns the general refusal of the gateway API, {"code","message","data":null} under the real status, for a group
+// of routes whose code is code. A wrong method is always TE_02, a failure of the store TE_01 and every other failure of ours,
+// a refusal to work just now included, TE_00.
+func Gateway(log *slog.Logger, code Code) Refusal {
+	d := dialect{status: statusOf, body: func(dst []byte, _ int, p problem) []byte { return general(dst, code.of(p), p.text) }}
+	return d.refusal(log)
 }
 
-// gatewayCode is the code that clients of the general shape look at.
-func gatewayCode(k fault.Kind) string {
-	switch k {
-	case fault.Internal:
-		return "TE_00"
-	case fault.Exhausted, fault.Unavailable:
-		return "TE_01"
-	case fault.NotAllowed:
-		return "TE_02"
-	case fault.TooLarge, fault.Timeout:
-		return "TE_03"
+// of is the code of a problem in a group of routes.
+func (c Code) of(p problem) Code {
+	switch {
+	case p.kind == fault.NotAllowed:
+		return CodeNotFound
+	case p.kind == fault.Unavailable || p.kind == fault.Internal && !p.stored:
+		return codeInternal
+	case p.kind == fault.Internal:
+		return codeStorage
 	}
-	return "TE_04"
+	return c
 }
 
-var gatewayDecision = dialect{
-	status: func(k fault.Kind) int {
-		if k == fault.Invalid || k == fault.NotFound || k == fault.Conflict {
-			return http.StatusBadRequest
+func general(dst []byte, code Code, text string) []byte {
+	dst = append(append(dst, `{"code":"`...), code...)
+	dst = quote(append(dst, `","message":`...), text)
+	return append(dst, `,"data":null}`...)
+}
+
+// GatewayDecision returns the refusal of /decide-gateway and /update-gateway-score: what the request is at fault for is a 400
+// with a body of its own, in the words of gateway.DecisionError; who may not, what is too much and what fails here is as in
+// Gateway. An Invalid that says no more is answered like gateway.BadInput, a NotFound like gateway.UnknownMerchant.
+func GatewayDecision(log *slog.Logger) Refusal {
+	other := Gateway(log, CodeAccounts)
+	return func(w http.ResponseWriter, r *http.Request, err error) {
+		d, ok := errors.AsType[*gateway.DecisionError](err)
+		if !ok {
+			e, _ := errors.AsType[*fault.Error](err)
+			switch fault.KindOf(err) {
+			case fault.Invalid:
+				d = gateway.BadInput(e.Message())
+			case fault.NotFound:
+				d = gateway.UnknownMerchant("")
+				d.Fault = e
+			default:
+				other(w, r, err)
+				return
+			}
 		}
-		return statusOf(k)
-	},
-	body: func(dst []byte, _ int, p problem) []byte {
-		dst = append(dst, `{"status":"Invalid Request","error_code":"invalid_request_error","error_message":`...)
-		dst = quote(dst, p.text)
-		dst = append(dst, `,"priority_logic_tag":null,"routing_approach":null,"filter_wise_gateways":null,"error_info":{"code":"INVALID_INPUT","user_message":`...)
-		dst = quote(dst, p.text)
-		dst = append(dst, `,"developer_message":`...)
-		dst = quote(dst, p.text)
-		return append(dst, `},"priority_logic_output":null,"is_dynamic_mga_enabled":false}`...)
-	},
+		var room [512]byte
+		JSON(w, http.StatusBadRequest, declined(room[:0], d))
+	}
+}
+
+// declined writes every member: clients of this dialect read some that are always null here.
+func declined(dst []byte, d *gateway.DecisionError) []byte {
+	message, detail := d.Fault.Message(), d.Detail
+	if detail == "" {
+		detail = message
+	}
+	dst = quote(append(dst, `{"status":`...), d.Status)
+	dst = quote(append(dst, `,"error_code":`...), d.ErrorCode)
+	dst = quote(append(dst, `,"error_message":`...), message)
+	dst = append(dst, `,"priority_logic_tag":null,"routing_approach":null,"filter_wise_gateways":null,"error_info":{"code":`...)
+	dst = quote(dst, d.InfoCode)
+	dst = quote(append(dst, `,"user_message":`...), message)
+	dst = quote(append(dst, `,"developer_message":`...), detail)
+	return append(dst, `},"priority_logic_output":null,"is_dynamic_mga_enabled":false}`...)
 }
