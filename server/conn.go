@@ -184,6 +184,14 @@ type watched struct {
 	most    int
 	log     *slog.Logger
 	turning bool // away; used by Accept alone, which one goroutine calls
+	once    sync.Once
+	closed  error // of the first Close
+}
+
+// Close stops accepting; the second time it says what the first did, for net/http closes too what leave has closed.
+func (l *watched) Close() error {
+	l.once.Do(func() { l.closed = l.Listener.Close() })
+	return l.closed
 }
 
 // Accept waits for the next connection.

@@ -48,11 +48,11 @@ func (l *listener) ServeHTTP(hw http.ResponseWriter, r *http.Request) {
 	w := l.pool.Get().(*response)
 	w.ResponseWriter, w.request, w.start = hw, r, time.Now()
 	defer l.done(w)
-	id := w.ids.of(r.Header)
-	w.Header()[requestIDHeader] = id
-	w.call.RequestID = id[0]
 	m, params := l.router.find(r.Method, r.URL, &w.segments, w.params[:0])
 	w.entry, w.series, w.wrong, w.call.Params = m.entry, m.entry.series, m.wrong, params
+	id := w.ids.of(r.Header, m.entry.route.UUIDs)
+	w.Header()[requestIDHeader] = id
+	w.call.RequestID = id[0]
 	if l.server.tracer != nil && !m.entry.route.Infra {
 		l.server.tracer.trace(w, l.answer)
 		return
@@ -92,12 +92,14 @@ func (l *listener) check(w *response, r *http.Request) error {
 		return nil
 	}
 	if err := l.authenticate(w, r); err != nil {
-		w.series = l.early.unauthorized
+		if fault.KindOf(err) == fault.Unauthenticated {
+			w.series = l.early.unauthorized
+		}
 		return err
 	}
-	if l.gate != nil && !route.Infra {
+	if gate := l.gateOf(route); gate != nil && !route.Infra {
 		var err error
-		w.ticket, err = l.gate.Admit(r.Context(), admission.Request{
+		w.ticket, err = gate.Admit(r.Context(), admission.Request{
 			Principal: w.call.Principal.ID, Class: route.Class, Patience: l.server.limits.Patience, Now: w.start,
 		})
 		if err != nil {
@@ -123,6 +125,14 @@ func (l *listener) check(w *response, r *http.Request) error {
 	return nil
 }
 
+// gateOf returns what admits the requests of a route; nil in dev mode.
+func (l *listener) gateOf(route *Route) *admission.Gate {
+	if route.Gate != nil && !l.server.dev {
+		return route.Gate
+	}
+	return l.gate
+}
+
 // of says under which label a request counts whose body was refused.
 func (e *earlySeries) of(err error) *series {
 	switch fault.KindOf(err) {
@@ -136,19 +146,24 @@ func (e *earlySeries) of(err error) *series {
 	return e.badBody
 }
 
-// authenticate finds out who is asking.
-func (l *listener) authenticate(w *response, r *http.Request) error {
-	if l.server.dev {
+// authenticate finds out who is asking. A dialect that asks by itself is asked in dev mode too: it knows what its clients send
+// besides.
+func (l *listener) authenticate(w *response, r *http.Request) (err error) {
+	switch identify := w.entry.route.Identify; {
+	case identify != nil:
+		w.call.Principal, err = identify(r, w.start)
+	case l.server.dev:
 		w.call.Principal = ident.Principal{Kind: ident.DevMode}
-		return nil
+	default:
+		var ok bool
+		if w.call.Principal, ok = l.server.keys.Verify(credential(r.Header), w.start); !ok {
+			err = fault.New("server.authenticate", fault.Unauthenticated, "")
+		}
 	}
-	principal, ok := l.server.keys.Verify(credential(r.Header), w.start)
-	if !ok {
+	if fault.KindOf(err) == fault.Unauthenticated {
 		l.server.log.Warn("authentication failed", keyRemote, r.RemoteAddr, keyPath, clip(r.URL.Path), keyRequestID, w.call.RequestID)
-		return fault.New("server.authenticate", fault.Unauthenticated, "")
 	}
-	w.call.Principal = principal
-	return nil
+	return err
 }
 
 // credential returns what the caller offers, or nothing. An Authorization header, whatever it says, is the only one looked at.

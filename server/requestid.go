@@ -4,6 +4,7 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"net/http"
+	"slices"
 )
 
 // The header of request ids, in the spelling of http.Header, and the most of one that is accepted.
@@ -19,7 +20,7 @@ const idsAtOnce = 64
 const idBytes = 8
 
 // requestIDs hands out fresh ids. It is not safe for concurrent use; each pooled response has its own.
-type requestIDs struct{ left []string }
+type requestIDs struct{ left, uuids []string }
 
 // next returns a header value with one fresh id of 16 hex digits.
 func (r *requestIDs) next() []string {
@@ -37,21 +38,55 @@ func (r *requestIDs) next() []string {
 	return id
 }
 
+// nextUUID returns a header value with one fresh random UUID.
+func (r *requestIDs) nextUUID() []string {
+	if len(r.uuids) == 0 {
+		const bytes, text = 16, 36
+		var random [idsAtOnce * bytes]byte
+		rand.Read(random[:])
+		all := make([]byte, 0, idsAtOnce*text)
+		for b := range slices.Chunk(random[:], bytes) {
+			b[6], b[8] = b[6]&0x0f|0x40, b[8]&0x3f|0x80 // version 4, the variant of RFC 9562
+			for _, part := range [...][]byte{b[:4], b[4:6], b[6:8], b[8:10], b[10:]} {
+				if len(all)%text != 0 {
+					all = append(all, '-')
+				}
+				all = hex.AppendEncode(all, part)
+			}
+		}
+		made := string(all)
+		r.uuids = make([]string, idsAtOnce)
+		for i := range r.uuids {
+			r.uuids[i] = made[i*text : (i+1)*text]
+		}
+	}
+	id := r.uuids[:1:1]
+	r.uuids = r.uuids[1:]
+	return id
+}
+
 // of returns the header value that a request's answer carries: the caller's own id if it is fit, else a fresh one.
-func (r *requestIDs) of(h http.Header) []string {
-	if given := h[requestIDHeader]; len(given) == 1 && validRequestID(given[0]) {
+func (r *requestIDs) of(h http.Header, uuid bool) []string {
+	lowest := byte('!')
+	if uuid {
+		lowest = ' '
+	}
+	if given := h[requestIDHeader]; len(given) == 1 && validRequestID(given[0], lowest) {
 		return given
+	}
+	if uuid {
+		return r.nextUUID()
 	}
 	return r.next()
 }
 
-// validRequestID reports whether s is 1 to 128 printable ASCII characters without spaces.
-func validRequestID(s string) bool {
+// validRequestID reports whether s is 1 to 128 printable ASCII characters from lowest on.
+func validRequestID(s string, lowest byte) bool {
 	if s == "" || len(s) > maxRequestID {
 		return false
 	}
 	for i := range len(s) {
-		if s[i] <= ' ' || s[i] > '~' {
+		if s[i] < lowest || s[i] > '~' {
 			return false
 		}
 	}

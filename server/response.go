@@ -117,7 +117,13 @@ func (w *response) commit(status int) {
 	}
 	w.end = time.Now()
 	w.ticket.Release(w.end)
+	if tally := w.entry.route.Tally; tally != nil {
+		tally(status, w.end.Sub(w.start))
+	}
 	h := w.Header()
+	if w.handler.server.leaving.Load() {
+		h["Connection"] = closing
+	}
 	h["Server-Timing"] = timing(w.end.Sub(w.start))
 	switch {
 	case status == http.StatusMethodNotAllowed && w.wrong != nil:

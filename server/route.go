@@ -2,6 +2,7 @@ package server
 
 import (
 	"net/http"
+	"time"
 
 	"holdfast/admission"
 	"holdfast/ident"
@@ -27,6 +28,13 @@ type Handler func(w http.ResponseWriter, r *http.Request, c *ident.Call)
 // Refusal answers a request with an error, in the words of one wire format.
 type Refusal func(w http.ResponseWriter, r *http.Request, err error)
 
+// Identify finds out who is asking, from the headers of a request alone. What it returns as an error is the refusal.
+type Identify func(r *http.Request, now time.Time) (ident.Principal, error)
+
+// Tally is told of every answer of a route, once, when its status is sent: the status and the time since the request's turn
+// began. It must not block.
+type Tally func(status int, took time.Duration)
+
 // Route is one row of a route table.
 type Route struct {
 	Method string // one method; a GET route answers HEAD as well
@@ -41,6 +49,11 @@ type Route struct {
 	Job     string  // the {job} of a Readers path that has none
 	Refuse  Refusal // nil takes the table's
 	Handler Handler
+
+	Identify Identify        // nil asks the keyring, and everybody may in dev mode
+	Gate     *admission.Gate // nil takes the table's
+	Tally    Tally           // beside the count under Label; may be nil
+	UUIDs    bool            // a request id made here is a UUID, and the caller's may have spaces
 }
 
 // Table is everything one listener answers.
@@ -51,4 +64,7 @@ type Table struct {
 	// that path itself; the answer then says that it is deprecated and what succeeds it.
 	Twins string
 	Gate  *admission.Gate // nil admits everything, always
+	// Identify and UUIDs are as in Route, for what no route matches.
+	Identify Identify
+	UUIDs    bool
 }

@@ -55,7 +55,8 @@ type match struct {
 // newRouter compiles a table, or says which row is wrong.
 func newRouter(t *Table, m *Metrics) (*router, error) {
 	rt := &router{missing: &entry{
-		route: Route{Label: "not_found", Class: admission.Normal, Access: Credential, Refuse: t.Refuse}, tenant: -1, job: -1, capsule: -1,
+		route:  Route{Label: "not_found", Class: admission.Normal, Access: Credential, Refuse: t.Refuse, Identify: t.Identify, UUIDs: t.UUIDs},
+		tenant: -1, job: -1, capsule: -1,
 		series: m.series("not_found"),
 	}}
 	for _, route := range t.Routes {

@@ -24,6 +24,7 @@ import (
 	"net"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"holdfast/ident"
@@ -52,6 +53,7 @@ type Limits struct {
 	Conns       int           // connections at once; by default what the limit of open files leaves beside the store's
 	IdleTime    time.Duration // 60 s between requests of one connection
 	StallTime   time.Duration // 60 s for one write to be taken
+	DrainDelay  time.Duration // 0: how long everything is still accepted while Draining says that the end is near
 	DrainTime   time.Duration // 30 s for requests to finish when the server stops
 	Patience    time.Duration // 1 s: how long a request may wait for its turn when the server is full
 }
@@ -90,6 +92,8 @@ type Options struct {
 	Log     *slog.Logger
 	Tracer  *Tracer // nil: off
 	Limits  Limits
+	// Hurry, when it is closed, ends a DrainDelay early; nil never does.
+	Hurry <-chan struct{}
 	// Dev switches authentication and rates off. Such a server listens on loopback addresses only, unless DevRemote.
 	Dev, DevRemote bool
 }
@@ -105,7 +109,10 @@ type Server struct {
 	remote    bool
 	sweeper   *sweeper
 	rooms     *rooms
-	stopping  chan struct{}
+	hurry     <-chan struct{}
+	draining  chan struct{} // closed when the end has been asked for
+	leaving   atomic.Bool   // nothing new is accepted: every answer closes its connection
+	stopping  chan struct{} // closed when what runs must end
 	listeners []bound
 }
 
@@ -126,7 +133,8 @@ func New(o Options) (*Server, error) {
 	limits := o.Limits.withDefaults()
 	return &Server{
 		keys: o.Keys, metrics: o.Metrics, log: o.Log, tracer: o.Tracer, limits: limits, dev: o.Dev, remote: o.DevRemote,
-		sweeper: newSweeper(limits.StallTime), rooms: newRooms(limits.BodyRoom), stopping: make(chan struct{}),
+		sweeper: newSweeper(limits.StallTime), rooms: newRooms(limits.BodyRoom), hurry: o.Hurry, draining: make(chan struct{}),
+		stopping: make(chan struct{}),
 	}, nil
 }
 
@@ -173,8 +181,13 @@ func (s *Server) Attach(l net.Listener, t Table) error {
 // Stopping is closed when the server begins to stop: a handler that streams must end then.
 func (s *Server) Stopping() <-chan struct{} { return s.stopping }
 
-// Serve answers requests until ctx ends or a listener fails; then it stops accepting, gives the requests that run
-// Limits.DrainTime to finish, breaks off the rest and returns. It is called once.
+// Draining is closed when the end has been asked for and everything is still accepted: readiness must turn then, so that whoever
+// balances load looks elsewhere in time.
+func (s *Server) Draining() <-chan struct{} { return s.draining }
+
+// Serve answers requests until ctx ends or a listener fails. An end that was asked for begins with Limits.DrainDelay; then
+// Serve stops accepting, gives the requests that run Limits.DrainTime to finish, breaks off the rest and returns. It is called
+// once.
 func (s *Server) Serve(ctx context.Context) error {
 	ctx, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
@@ -183,12 +196,16 @@ func (s *Server) Serve(ctx context.Context) error {
 	running.Go(func() { s.sweeper.run(swept) })
 	for _, l := range s.listeners {
 		running.Go(func() {
-			if err := l.http.Serve(l.net); !errors.Is(err, http.ErrServerClosed) {
+			if err := l.http.Serve(l.net); !errors.Is(err, http.ErrServerClosed) && !s.leaving.Load() {
 				fail(fmt.Errorf("serve %s: %w", l.net.Addr(), err))
 			}
 		})
 	}
 	<-ctx.Done()
+	close(s.draining)
+	if errors.Is(context.Cause(ctx), context.Canceled) && s.limits.DrainDelay > 0 {
+		s.leave()
+	}
 	close(s.stopping)
 	err := s.drain(context.WithoutCancel(ctx))
 	close(swept)
@@ -197,6 +214,28 @@ func (s *Server) Serve(ctx context.Context) error {
 		err = errors.Join(cause, err)
 	}
 	return err
+}
+
+// settleTime is how long busy connections are let end by themselves, after an answer that says so, once nothing new is
+// accepted. What is idle after it is closed: a client that sends at that very moment would be cut off.
+const settleTime = 200 * time.Millisecond
+
+// leave waits out the DrainDelay, stops accepting, and lets the connections end.
+func (s *Server) leave() {
+	wait := func(d time.Duration) {
+		timer := time.NewTimer(d)
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+		case <-s.hurry:
+		}
+	}
+	wait(s.limits.DrainDelay)
+	s.leaving.Store(true)
+	for _, l := range s.listeners {
+		_ = l.net.Close() // it is not accepted from any more, whatever this says
+	}
+	wait(settleTime)
 }
 
 // drain stops all listeners at once.

@@ -390,7 +390,7 @@ func TestRequestIDs(t *testing.T) {
 		}
 		res, _ := r.send(req)
 		got := res.Header.Get("x-request-id")
-		if validRequestID(given) {
+		if validRequestID(given, '!') {
 			if got != given {
 				t.Errorf("%q came back as %q", given, got)
 			}
