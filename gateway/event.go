@@ -53,6 +53,7 @@ type Event struct {
 	Rule         string // name of the rule that matched
 	Status       string // success or failure, or the payment's status for feedback
 	Failed       bool   // the event counts as a failure
+	Retry        bool   // feedback that said isSmartRetry
 	ErrorCode    string
 	ErrorMessage string
 

@@ -42,6 +42,7 @@ type Service struct {
 
 	merchants  directory
 	deployment atomic.Pointer[deployment]
+	trail      *trail
 
 	context context.Context // of the goroutines; ends in Close
 	stop    context.CancelFunc
@@ -59,7 +60,7 @@ type merchant struct {
 // Open starts the service on its storage. Its goroutines stop in Close.
 func Open(ctx context.Context, o Options) (*Service, error) {
 	o.fill()
-	s := &Service{options: o, storage: o.Storage, log: o.Log}
+	s := &Service{options: o, storage: o.Storage, log: o.Log, trail: newTrail()}
 	s.merchants.open()
 	err := s.storage.Read(ctx, func(v View) error {
 		d, err := s.loadDeployment(v)
