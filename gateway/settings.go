@@ -12,7 +12,7 @@ type settings struct {
 	dimensions  Dimensions
 	priority    []Name                   // gateway_priority, in order
 	active      [purposeCount]*Algorithm // compiled; nil when none is active
-	costs       []CostRow                // seed costs
+	costs       costBook                 // seed costs
 	flow        bool                     // the merchant-level payment-flow flag that turns elimination on
 }
 
