@@ -16,6 +16,8 @@ type MerchantRow struct {
 // AccountView reads merchants.
 type AccountView interface {
 	Merchant(id MerchantID) (MerchantRow, error)
+	// MerchantOf returns the id of a key, empty when there is no such merchant.
+	MerchantOf(key int64) (MerchantID, error)
 }
 
 // AccountTx changes them.

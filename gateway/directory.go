@@ -70,6 +70,28 @@ func (d *directory) remove(id MerchantID) {
 	}
 }
 
+// leave takes m out of memory; what comes for it finds or loads another.
+func (d *directory) leave(m *merchant) {
+	p := d.part(m.id)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.merchants[m.id] == m {
+		m.left.Store(true)
+		delete(p.merchants, m.id)
+	}
+}
+
+// count returns how many merchants are in memory.
+func (d *directory) count() (n int) {
+	for i := range d.parts {
+		p := &d.parts[i]
+		p.mu.RLock()
+		n += len(p.merchants)
+		p.mu.RUnlock()
+	}
+	return n
+}
+
 // unknown reports whether the id was asked for in vain lately.
 func (d *directory) unknown(id MerchantID, now time.Time) bool {
 	p := d.part(id)

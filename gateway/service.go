@@ -43,6 +43,14 @@ type Service struct {
 	merchants  directory
 	deployment atomic.Pointer[deployment]
 	trail      *trail
+	ledger     ledger
+	outcomes   outcomes
+	global     global
+	checkpoint checkpoint
+	outages    atomic.Pointer[outageList]
+	errors     atomic.Pointer[ErrorTable]
+	debits     atomic.Pointer[DebitTables]
+	metrics    *metrics
 
 	context context.Context // of the goroutines; ends in Close
 	stop    context.CancelFunc
@@ -54,14 +62,25 @@ type merchant struct {
 	id       MerchantID
 	key      int64
 	settings atomic.Pointer[settings]
-	gone     atomic.Bool // deleted: whoever still holds it answers NotFound
+	scores   *scores
+	usedMS   atomic.Int64 // when somebody asked for it last, to about a second
+	gone     atomic.Bool  // deleted: whoever still holds it answers NotFound
+	left     atomic.Bool  // out of memory: another stands for it
+	staged   int          // outcomes of the batch that are not applied yet; the writer's alone
 }
 
 // Open starts the service on its storage. Its goroutines stop in Close.
 func Open(ctx context.Context, o Options) (*Service, error) {
 	o.fill()
 	s := &Service{options: o, storage: o.Storage, log: o.Log, trail: newTrail()}
+	s.metrics = newMetrics(s)
+	s.errors.Store(newErrorTable(defaultErrorRules()))
+	s.debits.Store(defaultDebitTables())
 	s.merchants.open()
+	s.ledger.start(o.Storage, o.Log)
+	s.global.tops = map[string][]top{}
+	s.outcomes.staged = map[stage]uint64{}
+	s.checkpoint.dirty, s.checkpoint.due = map[*merchant]struct{}{}, make(chan struct{}, 1)
 	err := s.storage.Read(ctx, func(v View) error {
 		d, err := s.loadDeployment(v)
 		s.deployment.Store(d)
@@ -70,15 +89,21 @@ func Open(ctx context.Context, o Options) (*Service, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := s.recover(ctx); err != nil {
+		return nil, err
+	}
 	s.context, s.stop = context.WithCancel(context.WithoutCancel(ctx))
+	for _, run := range []func(context.Context){s.ledger.run, s.runCheckpoints} {
+		s.running.Go(func() { run(s.context) })
+	}
 	return s, nil
 }
 
-// Close commits what is queued and stops the goroutines.
-func (s *Service) Close(context.Context) error {
+// Close hands over what is queued, stops the goroutines and saves the scores, within ctx.
+func (s *Service) Close(ctx context.Context) error {
 	s.stop()
 	s.running.Wait()
-	return nil
+	return s.save(ctx)
 }
 
 func (s *Service) nowMS() int64 { return s.options.Now().UnixMilli() }
@@ -122,20 +147,18 @@ func (s *Service) reconfigure(ctx context.Context, id MerchantID, change func(Tx
 // A load runs in the writer, so that it falls between two changes.
 func (s *Service) merchant(ctx context.Context, id MerchantID) (*merchant, error) {
 	if m := s.merchants.find(id); m != nil {
+		if now := s.nowMS(); now-m.usedMS.Load() > 1000 {
+			m.usedMS.Store(now)
+		}
 		return m, nil
 	}
 	if s.merchants.unknown(id, s.options.Now()) {
 		return nil, noMerchant(id)
 	}
-	m := &merchant{id: id}
-	err := s.write(ctx, func(tx Tx) error {
-		set, err := s.loadSettings(tx, id)
-		if err != nil {
-			return err
-		}
-		m.key = set.row.Key
-		m.settings.Store(set)
-		return nil
+	var m *merchant
+	err := s.write(ctx, func(tx Tx) (err error) {
+		m, err = s.loadMerchant(tx, id)
+		return err
 	}, func() { m = s.merchants.add(m) })
 	switch {
 	case err == nil:

@@ -7,8 +7,9 @@ import (
 )
 
 const (
-	selectMerchant = `SELECT key, id, name, created_ms, enabled, priority, code_priority, category_code, country FROM merchants WHERE id = ?`
-	insertMerchant = `INSERT INTO merchants (id, name, created_ms, enabled, priority, code_priority, category_code, country)
+	selectMerchant   = `SELECT key, id, name, created_ms, enabled, priority, code_priority, category_code, country FROM merchants WHERE id = ?`
+	selectMerchantOf = `SELECT id FROM merchants WHERE key = ?`
+	insertMerchant   = `INSERT INTO merchants (id, name, created_ms, enabled, priority, code_priority, category_code, country)
 		VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING RETURNING key`
 )
 
@@ -19,6 +20,12 @@ func (v view) Merchant(id gateway.MerchantID) (m gateway.MerchantRow, err error)
 			Enabled: row.BoolAt(4), Priority: row.TextAt(5), CodePriority: row.BoolAt(6), CategoryCode: row.TextAt(7), Country: row.TextAt(8)}
 	}, missing("Merchant", "merchant"), selectMerchant, string(id))
 	return m, err
+}
+
+// MerchantOf returns the id of a key.
+func (v view) MerchantOf(key int64) (id gateway.MerchantID, err error) {
+	_, err = v.q.Stmt(selectMerchantOf).Int(key).One(func(row *store.Stmt) { id = gateway.MerchantID(row.TextAt(0)) })
+	return id, err
 }
 
 // CreateMerchant stores a merchant under a new key.
