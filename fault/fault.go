@@ -26,10 +26,12 @@ const (
 	Exhausted                   // 429: refused by rate or budget; see RetryAfter
 	Unavailable                 // 503: cannot be done now, may work later; see RetryAfter
 	NotAllowed                  // 405: the path exists, the method does not; 404 where a dialect says so
+	Unsupported                 // 415: a body of a type that is not taken
+	Unfit                       // 422: well-formed, but not of the form asked for; 400 where a dialect says so
 )
 
 var names = [...]string{"internal", "invalid", "unauthenticated", "forbidden", "not found", "timeout", "conflict",
-	"too large", "exhausted", "unavailable", "not allowed"}
+	"too large", "exhausted", "unavailable", "not allowed", "unsupported", "unfit"}
 
 // String returns the kind's name in lower case.
 func (k Kind) String() string {

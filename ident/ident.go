@@ -40,6 +40,7 @@ type Principal struct {
 	Kind  Kind
 	ID    string // token hash in hex, "operator", or empty
 	Scope Scope
+	Wide  bool // a view of everything: Scope.Tenant is what it looks at, not what bounds it
 }
 
 // Call is one admitted request as a wire handler sees it, beside net/http's own two values. The server fills it and owns

@@ -127,6 +127,10 @@ func statusOf(k fault.Kind) int {
 		return http.StatusTooManyRequests
 	case fault.Unavailable:
 		return http.StatusServiceUnavailable
+	case fault.Unsupported:
+		return http.StatusUnsupportedMediaType
+	case fault.Unfit:
+		return http.StatusUnprocessableEntity
 	}
 	return http.StatusInternalServerError
 }

@@ -36,10 +36,10 @@ func (c Code) of(p problem) Code {
 	switch {
 	case p.kind == fault.NotAllowed:
 		return CodeNotFound
-	case p.kind == fault.Unavailable || p.kind == fault.Internal && !p.stored:
-		return codeInternal
-	case p.kind == fault.Internal:
+	case p.stored:
 		return codeStorage
+	case p.kind == fault.Internal, p.kind == fault.Unavailable:
+		return codeInternal
 	}
 	return c
 }
@@ -52,7 +52,8 @@ func general(dst []byte, code Code, text string) []byte {
 
 // GatewayDecision returns the refusal of /decide-gateway and /update-gateway-score: what the request is at fault for is a 400
 // with a body of its own, in the words of gateway.DecisionError; who may not, what is too much and what fails here is as in
-// Gateway. An Invalid that says no more is answered like gateway.BadInput, a NotFound like gateway.UnknownMerchant.
+// Gateway. A body that is Invalid, Unfit or Unsupported and says no more is answered like gateway.BadInput, a NotFound like
+// gateway.UnknownMerchant.
 func GatewayDecision(log *slog.Logger) Refusal {
 	other := Gateway(log, CodeAccounts)
 	return func(w http.ResponseWriter, r *http.Request, err error) {
@@ -60,7 +61,7 @@ func GatewayDecision(log *slog.Logger) Refusal {
 		if !ok {
 			e, _ := errors.AsType[*fault.Error](err)
 			switch fault.KindOf(err) {
-			case fault.Invalid:
+			case fault.Invalid, fault.Unfit, fault.Unsupported:
 				d = gateway.BadInput(e.Message())
 			case fault.NotFound:
 				d = gateway.UnknownMerchant("")

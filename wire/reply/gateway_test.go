@@ -29,6 +29,8 @@ func TestGatewayDialect(t *testing.T) {
 		{fault.New("x", fault.NotFound, "no such resource"), CodeNotFound, 404, `{"code":"TE_02","message":"no such resource","data":null}`, ""},
 		{fault.New("x", fault.NotFound, "merchant"), CodeDebit, 404, `{"code":"TE_05","message":"merchant","data":null}`, ""},
 		{fault.New("x", fault.NotAllowed, "no"), CodeAccounts, 405, `{"code":"TE_02","message":"no","data":null}`, ""},
+		{fault.New("x", fault.Unsupported, "type"), CodeAccounts, 415, `{"code":"TE_04","message":"type","data":null}`, ""},
+		{fault.New("x", fault.Unfit, "form"), CodeAccounts, 422, `{"code":"TE_04","message":"form","data":null}`, ""},
 		{fault.New("x", fault.Conflict, "taken"), CodeAccounts, 409, `{"code":"TE_04","message":"taken","data":null}`, ""},
 		{fault.New("x", fault.TooLarge, "big"), CodeAccounts, 413, `{"code":"TE_04","message":"big","data":null}`, ""},
 		{later, CodeAccounts, 429, `{"code":"TE_04","message":"come later","data":null}`, "2"},
@@ -58,6 +60,8 @@ func TestGatewayDecisionDialect(t *testing.T) {
 		{gateway.BadInput(`at "amount"`), 400, `{"status":"400","error_code":"400","error_message":"the request is not valid"` + rest +
 			`{"code":"INVALID_INPUT","user_message":"the request is not valid","developer_message":"at \"amount\""}` + tail},
 		{fault.New("x", fault.Invalid, "no id"), 400, `{"status":"400","error_code":"400","error_message":"the request is not valid"` + rest +
+			`{"code":"INVALID_INPUT","user_message":"the request is not valid","developer_message":"no id"}` + tail},
+		{fault.New("x", fault.Unfit, "no id"), 400, `{"status":"400","error_code":"400","error_message":"the request is not valid"` + rest +
 			`{"code":"INVALID_INPUT","user_message":"the request is not valid","developer_message":"no id"}` + tail},
 		{errors.Join(gateway.UnknownMerchant("m1")), 400, `{"status":"Invalid Request","error_code":"invalid_request_error","error_message":"merchant m1 not found"` + rest +
 			`{"code":"MERCHANT_NOT_FOUND","user_message":"merchant m1 not found","developer_message":"merchant m1 not found"}` + tail},

@@ -80,7 +80,7 @@ func TestAWrongMethodIsEachDialectsOwn(t *testing.T) {
 }
 
 func TestEveryKindHasAStatus(t *testing.T) {
-	for k := fault.Internal + 1; k <= fault.NotAllowed; k++ {
+	for k := fault.Internal + 1; k <= fault.Unfit; k++ {
 		if statusOf(k) == http.StatusInternalServerError {
 			t.Errorf("%v is answered like an internal failure", k)
 		}
