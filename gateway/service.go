@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"math/rand/v2"
 	"sync"
@@ -20,6 +21,10 @@ type Options struct {
 	AdminSecret string           // the x-admin-secret of this dialect
 	Permissive  bool             // credentials reach every merchant, as in the reference
 	Deployment  Deployment       // what the operator configures for all merchants; see deployment.go
+	// SessionSecret signs sessions (HMAC-SHA256): whoever has it can make any session. Empty makes one for this process, with
+	// which its sessions end.
+	SessionSecret []byte
+	Sessions      SessionOptions // what users and their sessions go by; see sessions.go
 }
 
 func (o *Options) fill() {
@@ -51,6 +56,7 @@ type Service struct {
 	errors     atomic.Pointer[ErrorTable]
 	debits     atomic.Pointer[DebitTables]
 	metrics    *metrics
+	sessions   sessionKeeper
 
 	context context.Context // of the goroutines; ends in Close
 	stop    context.CancelFunc
@@ -81,10 +87,11 @@ func Open(ctx context.Context, o Options) (*Service, error) {
 	s.global.tops = map[string][]top{}
 	s.outcomes.staged = map[stage]uint64{}
 	s.checkpoint.dirty, s.checkpoint.due = map[*merchant]struct{}{}, make(chan struct{}, 1)
+	s.sessions.open(&s.options)
 	err := s.storage.Read(ctx, func(v View) error {
 		d, err := s.loadDeployment(v)
 		s.deployment.Store(d)
-		return err
+		return errors.Join(err, s.loadEndings(v))
 	})
 	if err != nil {
 		return nil, err

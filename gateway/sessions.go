@@ -17,9 +17,6 @@ import (
 
 // SessionOptions are what users and their sessions go by; zero values take the defaults named.
 type SessionOptions struct {
-	// Secret signs sessions (HMAC-SHA256). Whoever has it can make any session. Empty makes one for this process, with which
-	// its sessions end.
-	Secret            []byte
 	Life              time.Duration // 24 h
 	RedirectLife      time.Duration // of a session that a merchant-token code was exchanged for; Life
 	PasswordCost      int           // bcrypt's, 4 to 31; 12
@@ -56,7 +53,9 @@ type Session struct {
 func (s Session) View() bool { return s.Kind == sessionView }
 
 // Allows reports whether the session carries a permission.
-func (s Session) Allows(permission string) bool { return s.Perms == nil || slices.Contains(s.Perms, permission) }
+func (s Session) Allows(permission string) bool {
+	return s.Perms == nil || slices.Contains(s.Perms, permission)
+}
 
 // Permissions lists what the session may.
 func (s Session) Permissions() []string {
@@ -95,16 +94,18 @@ type claims struct {
 // sessionKeeper signs and checks tokens, and knows which sessions ended early.
 type sessionKeeper struct {
 	options SessionOptions
+	secret  []byte
 	parser  *jwt.Parser
 	ended   endings
 	codes   codes
 	hashes  hasher
 }
 
-func (k *sessionKeeper) open(o SessionOptions, now func() time.Time) {
-	if len(o.Secret) == 0 {
-		o.Secret = make([]byte, 32)
-		_, _ = rand.Read(o.Secret) // never fails
+func (k *sessionKeeper) open(all *Options) {
+	o := all.Sessions
+	if k.secret = all.SessionSecret; len(k.secret) == 0 {
+		k.secret = make([]byte, 32)
+		_, _ = rand.Read(k.secret) // never fails
 	}
 	if o.Life <= 0 {
 		o.Life = 24 * time.Hour
@@ -113,9 +114,19 @@ func (k *sessionKeeper) open(o SessionOptions, now func() time.Time) {
 		o.RedirectLife = o.Life
 	}
 	k.options = o
-	k.parser = jwt.NewParser(jwt.WithValidMethods([]string{jwt.SigningMethodHS256.Alg()}), jwt.WithExpirationRequired(), jwt.WithTimeFunc(now))
+	k.parser = jwt.NewParser(jwt.WithValidMethods([]string{jwt.SigningMethodHS256.Alg()}), jwt.WithExpirationRequired(), jwt.WithTimeFunc(all.Now))
 	k.ended.open()
 	k.hashes.open(o)
+}
+
+// loadEndings puts into effect what was ended before the last stop.
+func (s *Service) loadEndings(v View) error {
+	now := s.options.Now()
+	all, err := v.Endings(now.Unix())
+	for _, one := range all {
+		s.sessions.ended.add(one, now)
+	}
+	return err
 }
 
 // Session opens a token: Unauthenticated unless it was signed here, has not expired and has not been ended.
@@ -136,7 +147,7 @@ func (s *Service) parse(token string) (Session, error) {
 		return Session{}, errSession
 	}
 	var c claims
-	_, err := s.sessions.parser.ParseWithClaims(token, &c, func(*jwt.Token) (any, error) { return s.sessions.options.Secret, nil })
+	_, err := s.sessions.parser.ParseWithClaims(token, &c, func(*jwt.Token) (any, error) { return s.sessions.secret, nil })
 	if err != nil {
 		if errors.Is(err, jwt.ErrTokenExpired) {
 			return Session{}, errExpired
@@ -187,7 +198,7 @@ func (s *Service) sign(session *Session) (string, error) {
 			IssuedAt: jwt.NewNumericDate(session.Issued), ExpiresAt: jwt.NewNumericDate(session.Expires)},
 		UserID: session.UserID, Email: session.Email, Merchant: string(session.Merchant), Role: string(session.Role),
 		Kind: session.Kind, Perms: session.Perms,
-	}).SignedString(s.sessions.options.Secret)
+	}).SignedString(s.sessions.secret)
 }
 
 // Logout ends the session of a token for good. It may be repeated with the same token. Unauthenticated when the token was

@@ -27,6 +27,7 @@ type Write struct {
 type View interface {
 	AccountView // accounts.go
 	ScoreView   // ledger.go
+	PeopleView  // users.go, tickets.go
 }
 
 // Tx reads and changes.
@@ -34,4 +35,5 @@ type Tx interface {
 	View
 	AccountTx
 	ScoreTx
+	PeopleTx
 }

@@ -12,7 +12,7 @@ import (
 // ticketLife is how long a ticket may be used.
 const ticketLife = 30 * time.Minute
 
-// Purpose of a ticket: what its bearer may do once.
+// TicketUse is what the bearer of a ticket may do once.
 type TicketUse string
 
 // The uses of a ticket; the text is the wire's.
@@ -42,6 +42,18 @@ type SessionTx interface {
 	DropEndings(now int64) error
 	PutTicket(TicketRow) error // in place of the user's other one for the same use
 	DropTickets(user string, use TicketUse) error
+}
+
+// PeopleView reads users, their sessions and tickets.
+type PeopleView interface {
+	UserView
+	SessionView
+}
+
+// PeopleTx changes them.
+type PeopleTx interface {
+	UserTx
+	SessionTx
 }
 
 // IssueTicket makes a ticket for the user with the e-mail and returns it; it is kept as a hash only. This build sends no
@@ -89,12 +101,11 @@ func (s *Service) ResetPassword(ctx context.Context, ticket, password string) er
 	if err := checkPassword(password); err != nil {
 		return err
 	}
-	user := ""
-	use := func(v View) (err error) {
-		user, err = s.ticketUser(v, ticket, TicketReset)
+	err := s.storage.Read(ctx, func(v View) error { // no hash for those who guess
+		_, err := s.ticketUser(v, ticket, TicketReset)
 		return err
-	}
-	if err := s.storage.Read(ctx, use); err != nil { // no hash for those who guess
+	})
+	if err != nil {
 		return err
 	}
 	hash, err := s.sessions.hashes.hash(ctx, password)

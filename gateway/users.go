@@ -62,9 +62,9 @@ type Member struct {
 type UserView interface {
 	UserByEmail(email string) (UserRow, error)
 	User(id string) (UserRow, error)
-	Memberships(user string) ([]Membership, error)               // oldest first; none is not an error
-	Members(m MerchantID) ([]Member, error)                      // oldest first; none is not an error
-	FindMerchants(part string, most int) ([]Membership, error)   // whose id or name has the part, in any case, by id
+	Memberships(user string) ([]Membership, error)             // oldest first; none is not an error
+	Members(m MerchantID) ([]Member, error)                    // oldest first; none is not an error
+	FindMerchants(part string, most int) ([]Membership, error) // whose id or name has the part, in any case, by id
 }
 
 // UserTx changes them.

@@ -71,7 +71,9 @@ func (t tx) CreateUser(u gateway.UserRow) error {
 }
 
 // SetPassword replaces the hash of a user's password.
-func (t tx) SetPassword(user, hash string) error { return t.update("SetPassword", updatePassword, hash, user) }
+func (t tx) SetPassword(user, hash string) error {
+	return t.update("SetPassword", updatePassword, hash, user)
+}
 
 // SetVerified notes that a user's e-mail is read by the user.
 func (t tx) SetVerified(user string) error { return t.update("SetVerified", updateVerified, user) }

@@ -1,0 +1,70 @@
+package gatewayapi
+
+import (
+	"net/http"
+	"time"
+
+	"holdfast/gateway"
+	"holdfast/ident"
+)
+
+// The headers that carry credentials, as net/http spells them.
+const (
+	headerAuthorization = "Authorization"
+	headerSecret        = "X-Admin-Secret"
+	headerKey           = "X-Api-Key"
+)
+
+// credentials reads what a caller shows.
+func credentials(h http.Header) (c gateway.Credentials) {
+	c.Authorization, c.HasAuthorization = firstOf(h, headerAuthorization)
+	c.AdminSecret, c.HasAdminSecret = firstOf(h, headerSecret)
+	c.APIKey, _ = firstOf(h, headerKey)
+	return c
+}
+
+func firstOf(h http.Header, name string) (value string, there bool) {
+	if all := h[name]; len(all) > 0 {
+		return all[0], true
+	}
+	return "", false
+}
+
+// Identify finds out who is asking on the routes that a bearer token, the admin secret or an API key opens.
+func (a *API) Identify(r *http.Request, now time.Time) (ident.Principal, error) {
+	return a.service.Identify(r.Context(), credentials(r.Header), now)
+}
+
+// IdentifyMerchant is Identify without the admin secret, for routes that answer for the credential's own merchant.
+func (a *API) IdentifyMerchant(r *http.Request, now time.Time) (ident.Principal, error) {
+	c := credentials(r.Header)
+	c.AdminSecret, c.HasAdminSecret = "", false
+	return a.service.Identify(r.Context(), c, now)
+}
+
+// Reads serves next to those whose credential may read.
+func (a *API) Reads(next Handler) Handler { return a.permitted(gateway.Reads, next) }
+
+// Writes serves next to those whose credential may write.
+func (a *API) Writes(next Handler) Handler { return a.permitted(gateway.Writes, next) }
+
+func (a *API) permitted(may func(ident.Principal) error, next Handler) Handler {
+	return func(w http.ResponseWriter, r *http.Request, c *ident.Call) {
+		if err := may(c.Principal); err != nil {
+			a.refuse(w, r, err)
+			return
+		}
+		next(w, r, c)
+	}
+}
+
+// secret returns Unauthenticated unless the admin secret was shown; nothing else opens its routes.
+func (a *API) secret(r *http.Request) error {
+	given, _ := firstOf(r.Header, headerSecret)
+	return a.service.CheckSecret(given)
+}
+
+// session opens the bearer's session; nothing else opens its routes.
+func (a *API) session(r *http.Request) (gateway.Session, error) {
+	return a.service.Bearer(credentials(r.Header))
+}
