@@ -32,7 +32,11 @@ func (s *Service) loadSettings(v View, id MerchantID) (*settings, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &settings{row: row}, nil
+	costs, err := loadCosts(v, row.Key)
+	if err != nil {
+		return nil, err
+	}
+	return &settings{row: row, costs: costs}, nil
 }
 
 // loadDeployment reads what applies to all merchants.

@@ -6,6 +6,23 @@ import (
 	"strings"
 )
 
+// CostRow is one row of a merchant's cost model: fees in basis points, Fixed in the currency's major unit. Empty constraints
+// match everything.
+type CostRow struct {
+	PSP         Name    `json:"psp"`
+	Interchange float64 `json:"interchange_bps,omitzero"`
+	Scheme      float64 `json:"scheme_bps,omitzero"`
+	Markup      float64 `json:"markup_bps,omitzero"`
+	Fixed       float64 `json:"fixed,omitzero"`
+	Default     bool    `json:"is_default,omitzero"` // stands in when no other row of the PSP matches
+
+	Network        string `json:"card_network,omitzero"`
+	MethodType     string `json:"payment_method_type,omitzero"`
+	CardType       string `json:"card_type,omitzero"`
+	Currency       string `json:"transaction_currency,omitzero"`
+	IssuingCountry string `json:"card_issuing_country,omitzero"`
+}
+
 // CostOutcome says what the cost step did to a decision; its text is the wire's.
 type CostOutcome string
 
@@ -191,8 +208,8 @@ func (r *CostRow) matches(p *Payment) (weight int, all bool) {
 	return weight, true
 }
 
-// percentBPS returns the part of the fee that grows with the amount, in basis points.
-func (r *CostRow) percentBPS() float64 { return r.Interchange + r.Scheme + r.Markup }
+// PercentBPS returns the part of the fee that grows with the amount, in basis points.
+func (r *CostRow) PercentBPS() float64 { return r.Interchange + r.Scheme + r.Markup }
 
 // bps returns the whole fee of an amount above 0, in basis points of it.
-func (r *CostRow) bps(amount float64) float64 { return r.percentBPS() + r.Fixed/amount*10000 }
+func (r *CostRow) bps(amount float64) float64 { return r.PercentBPS() + r.Fixed/amount*10000 }

@@ -43,35 +43,48 @@ func (n Network) Global() bool {
 }
 
 // Rate is a fee: Percent of the amount and Fixed on top, in the major unit of the tables' currency.
-type Rate struct{ Percent, Fixed float64 }
+type Rate struct {
+	Percent float64 `json:"percent"`
+	Fixed   float64 `json:"fixed"`
+}
 
 func (r Rate) of(amount float64) float64 { return amount*r.Percent/100 + r.Fixed }
 
-// DebitTables is what debit routing reckons with, in one currency and one unit. It is immutable.
+// DebitTables is what debit routing reckons with, in one currency and one unit. It is immutable once it is in use.
 type DebitTables struct {
-	Currency        string                      // ISO 4217 alpha-3, of every Fixed and of FraudCheck
-	Networks        map[Network]Rate            // what a network takes
-	Regulated       Rate                        // interchange of a regulated issuer
-	Categories      map[string]map[Network]Rate // interchange of the others, by merchant category code
-	DefaultCategory string                      // stands in for codes that Categories does not have
-	FraudCheck      float64                     // what a regulated issuer that checks for fraud adds
-	bins            binTable
+	Currency        string                      `json:"currency"`         // ISO 4217 alpha-3, of every Fixed and of FraudCheck
+	Networks        map[Network]Rate            `json:"networks"`         // what a network takes
+	Regulated       Rate                        `json:"regulated"`        // interchange of a regulated issuer
+	Categories      map[string]map[Network]Rate `json:"categories"`       // interchange of the others, by merchant category code
+	DefaultCategory string                      `json:"default_category"` // stands in for codes that Categories does not have
+	FraudCheck      float64                     `json:"fraud_check_fee"`  // what a regulated issuer that checks for fraud adds
+	BINs            []BINRow                    `json:"bins"`
+
+	table binTable // BINs, ordered
 }
 
-// defaultDebitTables returns the spec's rates, all in US dollars: what it lists in cents is a hundredth here.
-func defaultDebitTables() *DebitTables {
+// DefaultDebitTables returns the rates that are shipped, all in US dollars, and no BINs.
+func DefaultDebitTables() *DebitTables {
 	return &DebitTables{
 		Currency: "USD",
 		Networks: map[Network]Rate{
-			Visa: {0.1375, 0.02}, Mastercard: {0.15, 0.04}, Accel: {0, 0.04}, NYCE: {0.10, 0.015}, Pulse: {0.10, 0.03}, Star: {0.10, 0.015},
+			Visa: {0.1375, 0.02}, Mastercard: {0.15, 0.04},
+			Accel: {0, 0.04}, NYCE: {0.10, 0.015}, Pulse: {0.10, 0.03}, Star: {0.10, 0.015},
 		},
 		Regulated: Rate{0.05, 0.21},
 		Categories: map[string]map[Network]Rate{"0001": {
-			Visa: {1.65, 0.15}, Mastercard: {1.65, 0.15}, Accel: {1.55, 0.04}, NYCE: {1.30, 0.213125}, Pulse: {1.60, 0.15}, Star: {1.63, 0.15},
+			Visa: {1.65, 0.15}, Mastercard: {1.65, 0.15},
+			Accel: {1.55, 0.04}, NYCE: {1.30, 0.213125}, Pulse: {1.60, 0.15}, Star: {1.63, 0.15},
 		}},
 		DefaultCategory: "0001",
 		FraudCheck:      0.01,
 	}
+}
+
+// ready orders the BINs and returns t.
+func (t *DebitTables) ready() *DebitTables {
+	t.table = newBINTable(t.BINs)
+	return t
 }
 
 // category returns the interchange table of a code, which may carry the prefix that some callers write before it.
@@ -109,7 +122,7 @@ func rankNetworks(set *settings, p *Payment, tables *DebitTables) (DebitOutput, 
 	if err != nil {
 		return DebitOutput{}, err
 	}
-	if len(card.networks) == 0 && !tables.bins.find(p.BIN, &card) {
+	if len(card.networks) == 0 && !tables.table.find(p.BIN, &card) {
 		return DebitOutput{}, noNetworks("neither the metadata nor the BIN table names networks of the card")
 	}
 	out := DebitOutput{Networks: make([]NetworkSaving, len(card.networks)), IssuerCountry: card.issuerCountry,

@@ -64,7 +64,7 @@ func TestRankNetworks(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			p := &Payment{Amount: c.amount, Currency: c.currency, Metadata: c.metadata}
-			out, err := rankNetworks(&settings{}, p, defaultDebitTables())
+			out, err := rankNetworks(&settings{}, p, DefaultDebitTables())
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -83,7 +83,7 @@ func TestRankNetworks(t *testing.T) {
 }
 
 func TestFee(t *testing.T) {
-	tables := defaultDebitTables()
+	tables := DefaultDebitTables()
 	fraud := &debitCard{regulated: true, regulatedName: "government_non_exempt_with_fraud"}
 	for _, c := range []struct {
 		name string
@@ -143,7 +143,7 @@ func TestRankNetworksWithoutNetworks(t *testing.T) {
 		"invalid UTF-8":  "{\"x\":\"\xff\"}",
 		"trailing bytes": usCard(`"VISA"`, unregulated) + "x",
 	} {
-		_, err := rankNetworks(&settings{}, &Payment{Amount: 1, Currency: "USD", Metadata: metadata, BIN: "453210"}, defaultDebitTables())
+		_, err := rankNetworks(&settings{}, &Payment{Amount: 1, Currency: "USD", Metadata: metadata, BIN: "453210"}, DefaultDebitTables())
 		refusal, ok := errors.AsType[*DecisionError](err)
 		if !ok || refusal.InfoCode != "CO_BADGED_NETWORK_NOT_FOUND" {
 			t.Errorf("%s: %v", name, err)
@@ -202,8 +202,8 @@ func TestBINTable(t *testing.T) {
 	if (&binTable{}).find("453210", &card) {
 		t.Error("an empty table knows a card")
 	}
-	tables := defaultDebitTables()
-	tables.bins = table
+	tables := DefaultDebitTables()
+	tables.table = table
 	out, err := rankNetworks(&settings{}, &Payment{Amount: 100, Currency: "USD", BIN: "45321010"}, tables)
 	if err != nil || out.Networks[0] != (NetworkSaving{Pulse, 0.08}) || out.IssuerCountry != "453210" || out.CardType != "Debit" {
 		t.Errorf("%+v %v", out, err)
@@ -243,7 +243,7 @@ func TestBINTableProperties(t *testing.T) {
 
 // Whatever is paid: no NaN, no negative saving, the list is a permutation, dearer networks never save more.
 func TestRankNetworksProperties(t *testing.T) {
-	tables := defaultDebitTables()
+	tables := DefaultDebitTables()
 	names := []string{"VISA", "MASTERCARD", "AMEX", "DINERS", "RUPAY", "STAR", "PULSE", "ACCEL", "NYCE"}
 	rapid.Check(t, func(r *rapid.T) {
 		sent := rapid.SliceOfNDistinct(rapid.SampledFrom(names), 1, 9, rapid.ID[string]).Draw(r, "networks")
@@ -277,8 +277,8 @@ func FuzzDebitMetadata(f *testing.F) {
 }
 
 func TestRankingAllocates(t *testing.T) {
-	tables := defaultDebitTables()
-	tables.bins = newBINTable([]BINRow{{From: 4e18, To: 5e18, Networks: []Network{Visa, Pulse}, CardType: "debit"}})
+	tables := DefaultDebitTables()
+	tables.table = newBINTable([]BINRow{{From: 4e18, To: 5e18, Networks: []Network{Visa, Pulse}, CardType: "debit"}})
 	p := &Payment{Amount: 100, Currency: "USD", BIN: "453210"}
 	set := &settings{}
 	// its output, and the list of the card's networks as it grows to two

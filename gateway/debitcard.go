@@ -87,13 +87,14 @@ func (c *debitCard) add(n Network) {
 // BINRow says what is known of the cards whose number lies between From and To, both included and padded with zeros to 19
 // digits. Several rows may speak of one card: their networks add up, the first row says the rest.
 type BINRow struct {
-	From, To      uint64
-	Networks      []Network
-	IssuerCountry string
-	Regulated     bool
-	RegulatedName string
-	CardType      string // debit cards are routed only
-	Prepaid       bool   // prepaid cards are not
+	From          uint64    `json:"from"`
+	To            uint64    `json:"to"`
+	Networks      []Network `json:"networks"`
+	IssuerCountry string    `json:"issuer_country,omitzero"`
+	Regulated     bool      `json:"is_regulated,omitzero"`
+	RegulatedName string    `json:"regulated_name,omitzero"`
+	CardType      string    `json:"card_type"`        // debit cards are routed only
+	Prepaid       bool      `json:"prepaid,omitzero"` // prepaid cards are not
 }
 
 // binTable finds the rows of a card number. It is immutable.
@@ -168,7 +169,8 @@ func (t *binTable) routable(bin string, card *debitCard) bool {
 		}
 		if !matched {
 			matched = true
-			found.issuerCountry, found.cardType, found.regulated, found.regulatedName = r.IssuerCountry, r.CardType, r.Regulated, r.RegulatedName
+			found.issuerCountry, found.cardType = r.IssuerCountry, r.CardType
+			found.regulated, found.regulatedName = r.Regulated, r.RegulatedName
 		}
 		for _, n := range r.Networks {
 			found.add(n)

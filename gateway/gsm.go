@@ -12,18 +12,22 @@ type ErrorInfo struct {
 // ErrorRule says what an error of a connector means and what to do about it. Of the first five members Connector, Flow,
 // SubFlow and Message may be *, which matches everything; the others are compared whole.
 type ErrorRule struct {
-	Connector, Flow, SubFlow, Code, Message string
+	Connector string `json:"connector"`
+	Flow      string `json:"flow"`
+	SubFlow   string `json:"sub_flow"`
+	Code      string `json:"code"`
+	Message   string `json:"message"`
 
-	Decision         string // what to do: retry, requeue or do_default
-	StepUp           bool   // the payment may pass with stronger authentication
-	ClearPAN         bool   // it may pass with the card's own number instead of a token
-	AlternateNetwork bool   // it may pass over another network of the card
-	UnifiedCode      string
-	UnifiedMessage   string
-	Category         string
-	Standardised     string
-	Description      string
-	Guidance         string // for the payer
+	Decision         string `json:"decision"`                   // what to do: retry, requeue or do_default
+	StepUp           bool   `json:"step_up,omitzero"`           // the payment may pass with stronger authentication
+	ClearPAN         bool   `json:"clear_pan,omitzero"`         // it may pass with the card's own number instead of a token
+	AlternateNetwork bool   `json:"alternate_network,omitzero"` // it may pass over another network of the card
+	UnifiedCode      string `json:"unified_code,omitzero"`
+	UnifiedMessage   string `json:"unified_message,omitzero"`
+	Category         string `json:"category,omitzero"`
+	Standardised     string `json:"standardised,omitzero"`
+	Description      string `json:"description,omitzero"`
+	Guidance         string `json:"guidance,omitzero"` // for the payer
 }
 
 // anything is what a rule says where it matches everything.
@@ -117,22 +121,23 @@ const (
 	maxErrorText  = 1024 // bytes of one member
 )
 
-// check says what is wrong with a rule that is to be imported.
-func (r *ErrorRule) check() error {
+// wrong says what is wrong with a rule that is to be imported, nothing when it may be.
+func (r *ErrorRule) wrong() string {
 	for _, m := range [...]struct{ name, text string }{
-		{"connector", r.Connector}, {"flow", r.Flow}, {"subFlow", r.SubFlow}, {"errorCode", r.Code}, {"errorMessage", r.Message}, {"decision", r.Decision},
-		{"unifiedCode", r.UnifiedCode}, {"unifiedMessage", r.UnifiedMessage}, {"errorCategory", r.Category}, {"standardisedCode", r.Standardised},
-		{"description", r.Description}, {"userGuidanceMessage", r.Guidance},
+		{"connector", r.Connector}, {"flow", r.Flow}, {"subFlow", r.SubFlow}, {"errorCode", r.Code}, {"errorMessage", r.Message},
+		{"decision", r.Decision}, {"unifiedCode", r.UnifiedCode}, {"unifiedMessage", r.UnifiedMessage},
+		{"errorCategory", r.Category}, {"standardisedCode", r.Standardised}, {"description", r.Description},
+		{"userGuidanceMessage", r.Guidance},
 	} {
 		if len(m.text) > maxErrorText {
-			return invalid("ImportErrors", "%s is longer than %d bytes", m.name, maxErrorText)
+			return m.name + " is too long"
 		}
 	}
 	switch {
 	case r.Code == "":
-		return invalid("ImportErrors", "errorCode is empty")
+		return "errorCode is empty"
 	case r.Decision == "":
-		return invalid("ImportErrors", "decision is empty")
+		return "decision is empty"
 	}
-	return nil
+	return ""
 }

@@ -106,8 +106,8 @@ func TestDefaultErrorRules(t *testing.T) {
 	rules := defaultErrorRules()
 	table := newErrorTable(rules)
 	for _, r := range rules {
-		if err := r.check(); err != nil {
-			t.Errorf("%s: %v", r.Code, err)
+		if what := r.wrong(); what != "" {
+			t.Errorf("%s: %s", r.Code, what)
 		}
 		found, _ := table.match(&ErrorInfo{Connector: "any", Flow: "Authorize", Code: r.Code, Message: "said so"})
 		if found == nil || found.Code != r.Code || found.Decision == "" || strings.TrimSpace(found.UnifiedMessage) == "" {

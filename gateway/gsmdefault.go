@@ -36,8 +36,8 @@ func defaultErrorRules() []ErrorRule {
 
 // class is what the rules of one cause share; they match every connector, flow and message.
 func class(code, message, category, decision string) ErrorRule {
-	return ErrorRule{Connector: anything, Flow: anything, SubFlow: anything, Message: anything, UnifiedCode: code, UnifiedMessage: message,
-		Standardised: code, Category: category, Decision: decision}
+	return ErrorRule{Connector: anything, Flow: anything, SubFlow: anything, Message: anything,
+		UnifiedCode: code, UnifiedMessage: message, Standardised: code, Category: category, Decision: decision}
 }
 
 // of is the rule of one error code.

@@ -7,7 +7,7 @@ func (c *choice) network() error {
 		return debitOff(c.merchant.id)
 	}
 	if err := c.rankDebit(); err != nil {
-		return noNetworks(err.Error())
+		return err
 	}
 	a.Gateway, a.Approach = a.eligible[0], ApproachNetwork
 	a.Fallbacks = append(a.Fallbacks, a.eligible[1:]...)

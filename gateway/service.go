@@ -80,8 +80,6 @@ func Open(ctx context.Context, o Options) (*Service, error) {
 	o.fill()
 	s := &Service{options: o, storage: o.Storage, log: o.Log, trail: newTrail()}
 	s.metrics = newMetrics(s)
-	s.errors.Store(newErrorTable(defaultErrorRules()))
-	s.debits.Store(defaultDebitTables())
 	s.merchants.open()
 	s.ledger.start(o.Storage, o.Log)
 	s.global.tops = map[string][]top{}
@@ -90,8 +88,11 @@ func Open(ctx context.Context, o Options) (*Service, error) {
 	s.sessions.open(&s.options)
 	err := s.storage.Read(ctx, func(v View) error {
 		d, err := s.loadDeployment(v)
+		if err != nil {
+			return err
+		}
 		s.deployment.Store(d)
-		return errors.Join(err, s.loadEndings(v))
+		return errors.Join(s.loadEndings(v), s.loadTables(v))
 	})
 	if err != nil {
 		return nil, err

@@ -95,16 +95,6 @@ type Dimensions struct {
 	Stored bool     // something was stored, if only an empty list
 }
 
-// CostRow is one row of a merchant's cost model: fees in basis points, Fixed in the currency's major unit. Empty constraints
-// match everything.
-type CostRow struct {
-	PSP                                                     Name
-	Interchange, Scheme, Markup                             float64 // basis points
-	Fixed                                                   float64
-	Default                                                 bool
-	Network, MethodType, CardType, Currency, IssuingCountry string
-}
-
 // deployment is what applies to all merchants; immutable as settings are.
 type deployment struct {
 	success     *SuccessConfig // SR_V3_INPUT_CONFIG_DEFAULT

@@ -28,6 +28,7 @@ type View interface {
 	AccountView // accounts.go
 	ScoreView   // ledger.go
 	PeopleView  // users.go, tickets.go
+	CostView    // costs.go
 }
 
 // Tx reads and changes.
@@ -36,4 +37,5 @@ type Tx interface {
 	AccountTx
 	ScoreTx
 	PeopleTx
+	CostTx
 }
