@@ -44,7 +44,7 @@ func (k *checker) statements(list []statementText) error {
 
 func (k *checker) condition(c *comparisonText, position int) error {
 	fail := func(format string, args ...any) *fault.Error {
-		return invalid("check", "%skey %s: %s", place(k.rule, k.path, position), quoted(c.key), fmt.Sprintf(format, args...))
+		return invalid("check", "%skey %s: %s", spot(k.rule, k.path, position), quoted(c.key), fmt.Sprintf(format, args...))
 	}
 	key := k.catalogue.key(c.key)
 	if key == nil {

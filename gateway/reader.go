@@ -25,9 +25,9 @@ type reader struct {
 }
 
 // where names the place being read, empty outside rules, else with a colon and a space.
-func (r *reader) where() string { return place(r.rule, r.statements, r.condition) }
+func (r *reader) where() string { return spot(r.rule, r.statements, r.condition) }
 
-func place(rule string, statements []int, condition int) string {
+func spot(rule string, statements []int, condition int) string {
 	if rule == "" {
 		return ""
 	}
