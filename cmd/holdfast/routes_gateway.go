@@ -3,6 +3,7 @@ package main
 import (
 	"log/slog"
 
+	"holdfast/admission"
 	"holdfast/server"
 	"holdfast/wire/gatewayapi"
 	"holdfast/wire/reply"
@@ -42,8 +43,34 @@ func scoreRoutes(*gatewayapi.API) []server.Route { return nil }
 // accountRoutes are merchants, API keys, features, rule configs, the dimensions of scores, and outages.
 func accountRoutes(*gatewayapi.API) []server.Route { return nil }
 
-// authRoutes are users, sessions and members.
-func authRoutes(*gatewayapi.API) []server.Route { return nil }
+// authRoutes are users, sessions and members. The server asks nobody: each looks for the credential it needs.
+func authRoutes(api *gatewayapi.API) []server.Route {
+	routes := []server.Route{
+		{Method: "POST", Path: "/auth/signup", Label: "auth.signup", Handler: api.Signup},
+		{Method: "POST", Path: "/auth/login", Label: "auth.login", Handler: api.Login},
+		{Method: "POST", Path: "/auth/logout", Label: "auth.logout", Handler: api.Logout},
+		{Method: "GET", Path: "/auth/me", Label: "auth.me", Handler: api.Me},
+		{Method: "GET", Path: "/auth/merchants", Label: "auth.merchants", Handler: api.Merchants},
+		{Method: "POST", Path: "/auth/switch-merchant", Label: "auth.switch_merchant", Handler: api.SwitchMerchant},
+		{Method: "POST", Path: "/auth/change-password", Label: "auth.change_password", Handler: api.ChangePassword},
+		{Method: "POST", Path: "/auth/forgot-password", Label: "auth.forgot_password", Handler: api.ForgotPassword},
+		{Method: "POST", Path: "/auth/reset-password", Label: "auth.reset_password", Handler: api.ResetPassword},
+		{Method: "POST", Path: "/auth/verify-email", Label: "auth.verify_email", Handler: api.VerifyEmail},
+		{Method: "POST", Path: "/auth/admin/user-token", Label: "auth.admin.user_token", Handler: api.IssueTicket},
+		{Method: "POST", Path: "/auth/admin/merchant-token", Label: "auth.admin.merchant_token", Handler: api.MerchantCode},
+		{Method: "POST", Path: "/auth/admin/merchant-token/exchange", Label: "auth.admin.exchange", Handler: api.ExchangeCode},
+		{Method: "POST", Path: "/auth/super-admin/enter-merchant", Label: "auth.super_admin.enter", Handler: api.EnterMerchant},
+		{Method: "POST", Path: "/auth/super-admin/exit", Label: "auth.super_admin.exit", Handler: api.ExitMerchant},
+		{Method: "POST", Path: "/auth/super-admin/lookup", Label: "auth.super_admin.lookup", Handler: api.LookupMerchants},
+		{Method: "POST", Path: "/onboarding/merchant", Label: "onboarding.merchant", Handler: api.Onboard},
+		{Method: "GET", Path: "/merchant/members", Label: "members.list", Handler: api.Members},
+		{Method: "POST", Path: "/merchant/members/invite", Label: "members.invite", Handler: api.Invite},
+	}
+	for i := range routes {
+		routes[i].Class, routes[i].Access = admission.Normal, server.Public
+	}
+	return routes
+}
 
 // routingRoutes are the rule language and its evaluation.
 func routingRoutes(*gatewayapi.API) []server.Route { return nil }
