@@ -56,14 +56,14 @@ type shard struct {
 // generation indexes the decisions of five minutes.
 type generation struct {
 	startMS int64
-	index   map[uint64]place
+	index   map[uint64]location
 	more    map[uint64][]mark // outcomes beyond a payment's first
 	chunks  map[uint32]*chunk
 }
 
-// place says where a decision's record is and what became of its first attempt. It holds no pointer, so that the collector
+// location says where a decision's record is and what became of its first attempt. It holds no pointer, so that the collector
 // need not look at millions of them.
-type place struct {
+type location struct {
 	chunk uint32
 	at    uint32
 	mark  mark
@@ -121,7 +121,7 @@ func (l *ledger) remember(rec *record) {
 	payload = rec.appendTo(payload)
 	c.payload.Store(&payload)
 	c.lastMS, c.count = rec.timeMS, c.count+1
-	sh.put(l, hash, place{chunk: c.id, at: uint32(at)}, c)
+	sh.put(l, hash, location{chunk: c.id, at: uint32(at)}, c)
 	full := c.count >= chunkRecords
 	if full {
 		sh.open = nil
@@ -139,9 +139,9 @@ func (l *ledger) remember(rec *record) {
 }
 
 // put indexes a decision in the newest generation, which it begins when it is time. The caller holds the shard.
-func (sh *shard) put(l *ledger, hash uint64, p place, c *chunk) {
+func (sh *shard) put(l *ledger, hash uint64, p location, c *chunk) {
 	if len(sh.generations) == 0 || c.lastMS-sh.generations[0].startMS >= generationLife.Milliseconds() {
-		sh.generations = append([]*generation{{startMS: c.lastMS, index: map[uint64]place{}, chunks: map[uint32]*chunk{}}}, sh.generations...)
+		sh.generations = append([]*generation{{startMS: c.lastMS, index: map[uint64]location{}, chunks: map[uint32]*chunk{}}}, sh.generations...)
 	}
 	g := sh.generations[0]
 	if p.chunk != 0 {
@@ -353,7 +353,7 @@ func (l *ledger) load(row Chunk) error {
 		at = rec.end
 		sh := l.shard(rec.merchant)
 		sh.mu.Lock()
-		sh.put(l, l.payment(rec.merchant, rec.payment), place{chunk: c.id, at: uint32(here)}, c)
+		sh.put(l, l.payment(rec.merchant, rec.payment), location{chunk: c.id, at: uint32(here)}, c)
 		sh.mu.Unlock()
 	}
 	if l.next.Load() < row.ID {

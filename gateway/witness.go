@@ -121,3 +121,14 @@ func tell(err error) (code, message string) {
 	}
 	return strings.ToUpper(strings.ReplaceAll(fault.KindOf(err).String(), " ", "_")), fault.MessageOf(err)
 }
+
+// Misread leaves a body that could not be read in the audit trail. It belongs to no merchant: nobody can be named by a body
+// that does not read.
+func (s *Service) Misread(route, requestID string, err error) {
+	e := Event{TimeMS: s.nowMS(), Flow: FlowDecideError, Stage: StageParseFailed, Route: route, RequestID: requestID, Status: "failure", Failed: true}
+	if route == "update_gateway" {
+		e.Flow = FlowUpdateError
+	}
+	e.ErrorCode, e.ErrorMessage = tell(err)
+	s.trail.post(&e)
+}

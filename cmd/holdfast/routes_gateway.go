@@ -21,7 +21,7 @@ func gatewayRoutes(api *gatewayapi.API, log *slog.Logger) []server.Route {
 	var routes []server.Route
 	refuse := server.Refusal(reply.Gateway(log, reply.CodeAccounts))
 	for _, part := range [][]server.Route{
-		scoreRoutes(api), accountRoutes(api), authRoutes(api), routingRoutes(api), analyticsRoutes(api), costRoutes(api),
+		scoreRoutes(api, log), accountRoutes(api), authRoutes(api), routingRoutes(api), analyticsRoutes(api), costRoutes(api),
 	} {
 		routes = append(routes, part...)
 	}
@@ -38,7 +38,15 @@ func gatewayRoutes(api *gatewayapi.API, log *slog.Logger) []server.Route {
 }
 
 // scoreRoutes are decide, feedback and the reset of scores.
-func scoreRoutes(*gatewayapi.API) []server.Route { return nil }
+func scoreRoutes(api *gatewayapi.API, log *slog.Logger) []server.Route {
+	decline := server.Refusal(reply.GatewayDecision(log))
+	return []server.Route{
+		{Method: "POST", Path: "/decide-gateway", Label: "decide_gateway", Class: admission.Critical, Access: server.Credential,
+			MaxBody: largeGatewayBody, Refuse: decline, Handler: api.Decide},
+		{Method: "POST", Path: "/update-gateway-score", Label: "update_gateway_score", Class: admission.Critical, Access: server.Credential,
+			Refuse: decline, Handler: api.Feedback},
+	}
+}
 
 // accountRoutes are merchants, API keys, features, rule configs, the dimensions of scores, and outages.
 func accountRoutes(*gatewayapi.API) []server.Route { return nil }

@@ -93,7 +93,9 @@ func (f *feedbackCall) decode(body []byte) error {
 	return f.err
 }
 
-func (f *feedbackCall) str(key string, c *strictjson.Cursor) string { return f.fields.text(key, c.Skip()) }
+func (f *feedbackCall) str(key string, c *strictjson.Cursor) string {
+	return f.fields.text(key, c.Skip())
+}
 
 // enter steps into an object; a null is skipped.
 func (f *feedbackCall) enter(key string, c *strictjson.Cursor) bool {

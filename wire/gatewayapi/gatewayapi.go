@@ -10,6 +10,7 @@ package gatewayapi
 import (
 	"log/slog"
 	"net/http"
+	"sync"
 
 	"holdfast/gateway"
 	"holdfast/ident"
@@ -33,6 +34,9 @@ type API struct {
 	decline         reply.Refusal // the shape of decide and feedback
 	refuseAnalytics reply.Refusal // like refuse, with the code of analytics and of the tenant header
 	refuseDebit     reply.Refusal // like refuse, with the code of debit routing
+
+	decides   sync.Pool // *decideCall
+	feedbacks sync.Pool // *feedbackCall
 }
 
 // New returns an API over a service.
