@@ -52,13 +52,15 @@ type Answer struct {
 // looked up. It does no I/O once the merchant is in memory.
 func (s *Service) Decide(ctx context.Context, r *Request, a *Answer) error {
 	m, err := s.merchant(ctx, r.Merchant)
+	now := s.options.Now()
 	if err == nil {
-		c := choice{service: s, merchant: m, set: m.settings.Load(), deployment: s.deployment.Load(), request: r, answer: a, now: s.options.Now()}
+		m.use(now)
+		c := choice{service: s, merchant: m, set: m.settings.Load(), deployment: s.deployment.Load(), request: r, answer: a, now: now}
 		err = c.run()
 	} else if fault.KindOf(err) == fault.NotFound {
 		err = UnknownMerchant(r.Merchant)
 	}
-	s.decided(r, a, err)
+	s.decided(r, a, now, err)
 	return err
 }
 

@@ -50,14 +50,14 @@ const (
 // the answer says why. Invalid for a status that is not in the list, Unavailable when the store takes no writes.
 func (s *Service) Update(ctx context.Context, f *Feedback) (FeedbackAnswer, error) {
 	class, known := classOf(f.Status)
+	u := update{service: s, feedback: f, class: class, now: s.options.Now()}
 	if !known {
-		err := BadInput("status: unknown variant " + clip(string(f.Status)))
-		s.updated(nil, f, FeedbackAnswer{}, err)
+		err := BadInput("status: unknown variant `" + clip(string(f.Status)) + "`")
+		u.witness(FeedbackAnswer{}, err)
 		return FeedbackAnswer{}, err
 	}
-	u := update{service: s, feedback: f, class: class, now: s.options.Now()}
 	a, err := u.run(ctx)
-	s.updated(&u, f, a, err)
+	u.witness(a, err)
 	return a, err
 }
 
@@ -89,6 +89,7 @@ func (u *update) run(ctx context.Context) (a FeedbackAnswer, err error) {
 	if err != nil {
 		return a, err
 	}
+	u.merchant.use(u.now)
 	u.set, u.deployment = u.merchant.settings.Load(), s.deployment.Load()
 	u.decision, err = s.ledger.find(ctx, u.merchant.key, f.PaymentID, u.now.UnixMilli())
 	if err != nil {

@@ -75,6 +75,13 @@ type merchant struct {
 	staged   int          // outcomes of the batch that are not applied yet; the writer's alone
 }
 
+// use notes that somebody asked for the merchant: one that nobody asks for may leave memory.
+func (m *merchant) use(now time.Time) {
+	if ms := now.UnixMilli(); ms-m.usedMS.Load() > 1000 { // not each time: the word is shared by all who ask
+		m.usedMS.Store(ms)
+	}
+}
+
 // Open starts the service on its storage. Its goroutines stop in Close.
 func Open(ctx context.Context, o Options) (*Service, error) {
 	o.fill()
@@ -155,9 +162,6 @@ func (s *Service) reconfigure(ctx context.Context, id MerchantID, change func(Tx
 // A load runs in the writer, so that it falls between two changes.
 func (s *Service) merchant(ctx context.Context, id MerchantID) (*merchant, error) {
 	if m := s.merchants.find(id); m != nil {
-		if now := s.nowMS(); now-m.usedMS.Load() > 1000 {
-			m.usedMS.Store(now)
-		}
 		return m, nil
 	}
 	if s.merchants.unknown(id, s.options.Now()) {

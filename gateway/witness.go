@@ -3,15 +3,16 @@ package gateway
 import (
 	"errors"
 	"strings"
+	"time"
 
 	"holdfast/fault"
 	"holdfast/internal/strictjson"
 )
 
 // decided leaves a decision, or its refusal, in the audit trail and in the metrics.
-func (s *Service) decided(r *Request, a *Answer, err error) {
+func (s *Service) decided(r *Request, a *Answer, now time.Time, err error) {
 	p := &r.Payment
-	e := Event{TimeMS: s.nowMS(), Flow: FlowDecision, Stage: StageDecided, Route: "decide_gateway", Merchant: r.Merchant, PaymentID: p.ID,
+	e := Event{TimeMS: now.UnixMilli(), Flow: FlowDecision, Stage: StageDecided, Route: "decide_gateway", Merchant: r.Merchant, PaymentID: p.ID,
 		RequestID: r.RequestID, MethodType: p.MethodType, Method: p.Method, Network: p.Network, BIN: p.BIN, Currency: p.Currency,
 		Country: p.Country, AuthType: p.AuthType, Status: "success"}
 	if err != nil {
@@ -31,7 +32,8 @@ func (s *Service) decided(r *Request, a *Answer, err error) {
 	if a.Cost != nil && a.Cost.Outcome == CostWon {
 		e.Saved = p.Amount * a.Cost.SavedBPS / 10000
 	}
-	e.Details = a.appendDetails(make([]byte, 0, 256))
+	a.details = a.appendDetails(a.details[:0])
+	e.Details = a.details
 	s.trail.post(&e)
 	if a.Logic != nil && a.Logic.Tag != "" {
 		hit := e
@@ -74,11 +76,12 @@ func (a *Answer) appendDetails(b []byte) []byte {
 	return append(b, '}')
 }
 
-// updated leaves an outcome, or why it changed nothing, in the audit trail.
-func (s *Service) updated(u *update, f *Feedback, a FeedbackAnswer, err error) {
-	e := Event{TimeMS: s.nowMS(), Flow: FlowUpdate, Stage: StageUpdated, Route: "update_gateway", Merchant: f.Merchant, PaymentID: f.PaymentID,
+// witness leaves an outcome, or why it changed nothing, in the audit trail.
+func (u *update) witness(a FeedbackAnswer, err error) {
+	s, f := u.service, u.feedback
+	e := Event{TimeMS: u.now.UnixMilli(), Flow: FlowUpdate, Stage: StageUpdated, Route: "update_gateway", Merchant: f.Merchant, PaymentID: f.PaymentID,
 		RequestID: f.RequestID, Gateway: f.Gateway, Status: string(f.Status)}
-	if u != nil && u.decision != nil {
+	if u.decision != nil {
 		d := &u.decision.facts
 		e.MethodType, e.Method, e.Network, e.BIN = d.MethodType, d.Method, d.Network, d.BIN
 		e.Currency, e.Country, e.AuthType = d.Currency, d.Country, d.AuthType
