@@ -215,6 +215,13 @@ func (u *update) move(o *Outcome, counts effect) {
 	}
 }
 
+// resetScores forgets every window of a merchant and returns how many there were.
+func (s *Service) resetScores(ctx context.Context, m *merchant) (deleted int, err error) {
+	deleted = m.scores.windows()
+	_, err = s.record(ctx, m, &Outcome{TimeMS: s.nowMS(), Merchant: m.key, Kind: KindReset})
+	return deleted, err
+}
+
 // windowKey is the key of the cell that the decision read.
 func (r *record) windowKey() string {
 	f := &r.facts

@@ -201,8 +201,14 @@ func (l *ledger) keep(c *chunk) {
 	l.memory.Lock()
 	defer l.memory.Unlock()
 	l.resident = append(l.resident, c)
-	for l.bytes.Load() > ledgerBytes && len(l.resident) > 1 && l.resident[0].stored.Load() {
-		l.forget(l.resident[0])
+	for len(l.resident) > 1 {
+		oldest := l.resident[0]
+		if oldest.payload.Load() != nil { // otherwise its generation has gone
+			if l.bytes.Load() <= ledgerBytes || !oldest.stored.Load() {
+				break
+			}
+			l.forget(oldest)
+		}
 		l.resident[0] = nil
 		l.resident = l.resident[1:]
 	}
