@@ -7,7 +7,7 @@ import (
 	"holdfast/fault"
 )
 
-// Events are kept as records: in the queue, and in the chunks of the trail, where a text equal to that of the record before
+// Events are kept as records: in the queue, and in the bundles of the trail, where a text equal to that of the record before
 // is not repeated. A record is
 //
 //	uvarint  which texts differ from the record before, one bit each, lowest first

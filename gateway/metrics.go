@@ -18,6 +18,7 @@ type metrics struct {
 	hits      sync.Map // rule name to prometheus.Counter
 	names     atomic.Int64
 	extra     []prometheus.Collector
+	trail     *trailMetrics
 }
 
 type decisionLabel struct {
@@ -33,6 +34,7 @@ func newMetrics(s *Service) *metrics {
 		return prometheus.NewCounterFunc(prometheus.CounterOpts{Name: name, Help: help}, read)
 	}
 	return &metrics{
+		trail: newTrailMetrics(s.trail),
 		decisions: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "routing_decisions_total",
 			Help: "Decisions by approach and outcome."}, []string{"approach", "status"}),
 		rules: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "routing_rule_hits_total",
@@ -87,7 +89,7 @@ type collector struct{ m *metrics }
 func (s *Service) Collector() prometheus.Collector { return collector{s.metrics} }
 
 func (c collector) all() []prometheus.Collector {
-	return append([]prometheus.Collector{c.m.decisions, c.m.rules}, c.m.extra...)
+	return append([]prometheus.Collector{c.m.decisions, c.m.rules, c.m.trail}, c.m.extra...)
 }
 
 // Describe sends the metrics' descriptions.

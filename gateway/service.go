@@ -25,6 +25,7 @@ type Options struct {
 	// which its sessions end.
 	SessionSecret []byte
 	Sessions      SessionOptions // what users and their sessions go by; see sessions.go
+	Trail         TrailOptions   // how much of the audit trail is kept
 }
 
 func (o *Options) fill() {
@@ -37,6 +38,7 @@ func (o *Options) fill() {
 	if o.Entropy == nil {
 		o.Entropy = rand.Uint64
 	}
+	o.Trail.fill()
 }
 
 // Service answers for every merchant of one store.
@@ -48,6 +50,7 @@ type Service struct {
 	merchants  directory
 	deployment atomic.Pointer[deployment]
 	trail      *trail
+	tallies    tallies
 	ledger     ledger
 	outcomes   outcomes
 	global     global
@@ -107,8 +110,12 @@ func Open(ctx context.Context, o Options) (*Service, error) {
 	if err := s.recover(ctx); err != nil {
 		return nil, err
 	}
+	keeper, err := s.openTrail(ctx)
+	if err != nil {
+		return nil, err
+	}
 	s.context, s.stop = context.WithCancel(context.WithoutCancel(ctx))
-	for _, run := range []func(context.Context){s.ledger.run, s.runCheckpoints} {
+	for _, run := range []func(context.Context){s.ledger.run, s.runCheckpoints, keeper.run} {
 		s.running.Go(func() { run(s.context) })
 	}
 	return s, nil

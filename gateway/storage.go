@@ -26,7 +26,7 @@ type Write struct {
 // otherwise. Each part is declared in the file of the idea it serves.
 type View interface {
 	AccountView // accounts.go
-	ScoreView   // ledger.go
+	RecordView  // below
 	PeopleView  // users.go, tickets.go
 	CostView    // costs.go
 }
@@ -35,7 +35,19 @@ type View interface {
 type Tx interface {
 	View
 	AccountTx
-	ScoreTx
+	RecordTx
 	PeopleTx
 	CostTx
+}
+
+// RecordView reads what requests left behind.
+type RecordView interface {
+	ScoreView // ledger.go
+	TrailView // trail_rows.go
+}
+
+// RecordTx changes it.
+type RecordTx interface {
+	ScoreTx
+	TrailTx
 }

@@ -19,11 +19,12 @@ const (
 type trail struct {
 	seed    maphash.Seed
 	parts   [trailParts]trailPart
-	waiting atomic.Int64  // events in the parts
-	held    atomic.Int64  // their bytes
-	dropped atomic.Uint64 // since the start: the queue was full
-	wake    chan struct{} // 1 deep: something waits
-	high    chan struct{} // 1 deep: enough waits
+	waiting atomic.Int64       // events in the parts
+	held    atomic.Int64       // their bytes
+	dropped atomic.Uint64      // since the start: the queue was full
+	wake    chan struct{}      // 1 deep: something waits
+	high    chan struct{}      // 1 deep: enough waits
+	asks    chan chan struct{} // closed by the goroutine when everything posted before is stored
 }
 
 // trailPart is one of the queues.
@@ -35,7 +36,7 @@ type trailPart struct {
 }
 
 func newTrail() *trail {
-	return &trail{seed: maphash.MakeSeed(), wake: make(chan struct{}, 1), high: make(chan struct{}, 1)}
+	return &trail{seed: maphash.MakeSeed(), wake: make(chan struct{}, 1), high: make(chan struct{}, 1), asks: make(chan chan struct{})}
 }
 
 // post hands a copy of e over and returns at once. It keeps nothing of e. When 5,000 events wait, e is dropped and counted.

@@ -88,7 +88,7 @@ func BenchmarkPost(b *testing.B) {
 	e := sample()
 	b.ReportAllocs()
 	for i := 0; b.Loop(); i++ {
-		if i%trailEvents == trailEvents-1 {
+		if i%trailHigh == trailHigh-1 {
 			q.take(func(r []byte) { q.settle(0, len(r)) })
 			q.settle(int(q.waiting.Load()), 0)
 		}

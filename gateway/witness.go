@@ -80,7 +80,7 @@ func (a *Answer) appendDetails(b []byte) []byte {
 func (u *update) witness(a FeedbackAnswer, err error) {
 	s, f := u.service, u.feedback
 	e := Event{TimeMS: u.now.UnixMilli(), Flow: FlowUpdate, Stage: StageUpdated, Route: "update_gateway", Merchant: f.Merchant, PaymentID: f.PaymentID,
-		RequestID: f.RequestID, Gateway: f.Gateway, Status: string(f.Status)}
+		RequestID: f.RequestID, Gateway: f.Gateway, Status: string(f.Status), Retry: f.Retry}
 	if u.decision != nil {
 		d := &u.decision.facts
 		e.MethodType, e.Method, e.Network, e.BIN = d.MethodType, d.Method, d.Network, d.BIN
