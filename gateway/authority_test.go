@@ -2,6 +2,7 @@ package gateway_test
 
 import (
 	"context"
+	"sync"
 	"testing"
 	"time"
 
@@ -25,10 +26,11 @@ type house struct {
 	*gateway.Service
 	storage *gateways.Gateways
 	now     time.Time // what the service takes for now
+	shut    func()
 }
 
 // openHouse opens a service on a store in path. Its clock stands still until a test moves it.
-func openHouse(t *testing.T, path string, change func(*gateway.Options)) *house {
+func openHouse(t testing.TB, path string, change func(*gateway.Options)) *house {
 	t.Helper()
 	db, err := store.Open(t.Context(), store.Options{Path: path, Migrations: gateways.Migrations()})
 	if err != nil {
@@ -43,7 +45,7 @@ func openHouse(t *testing.T, path string, change func(*gateway.Options)) *house 
 	if h.Service, err = gateway.Open(t.Context(), o); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
+	h.shut = sync.OnceFunc(func() {
 		if err := h.Close(context.Background()); err != nil {
 			t.Error(err)
 		}
@@ -51,17 +53,18 @@ func openHouse(t *testing.T, path string, change func(*gateway.Options)) *house 
 			t.Error(err)
 		}
 	})
+	t.Cleanup(h.shut)
 	return h
 }
 
 // newHouse opens a service on a fresh store.
-func newHouse(t *testing.T, change func(*gateway.Options)) *house {
+func newHouse(t testing.TB, change func(*gateway.Options)) *house {
 	t.Helper()
 	return openHouse(t, t.TempDir()+"/gateways.db", change)
 }
 
 // merchant stores a merchant.
-func (h *house) merchant(t *testing.T, id gateway.MerchantID) {
+func (h *house) merchant(t testing.TB, id gateway.MerchantID) {
 	t.Helper()
 	err := h.storage.Write(t.Context(), gateway.Write{Change: func(tx gateway.Tx) error {
 		_, err := tx.CreateMerchant(gateway.MerchantRow{ID: id, Enabled: true})
@@ -73,7 +76,7 @@ func (h *house) merchant(t *testing.T, id gateway.MerchantID) {
 }
 
 // user signs a user up, as an admin of the merchant when there is one.
-func (h *house) user(t *testing.T, email string, m gateway.MerchantID) gateway.SignedIn {
+func (h *house) user(t testing.TB, email string, m gateway.MerchantID) gateway.SignedIn {
 	t.Helper()
 	in, err := h.Signup(t.Context(), gateway.Signup{Email: email, Password: goodPassword, Merchant: m, Vouched: true})
 	if err != nil {

@@ -19,12 +19,12 @@ type Ending struct {
 
 // endings is the deny list in memory.
 type endings struct {
-	mu    sync.RWMutex // guards both; held for look-ups, and for a sweep of all when the list has doubled
+	mu    sync.RWMutex // guards both; held for look-ups, and for a sweep of all once a minute
 	over  map[string]Ending
-	sweep int // entries at which the next sweep is due
+	swept int64 // Unix seconds
 }
 
-func (e *endings) open() { e.over, e.sweep = map[string]Ending{}, 1024 }
+func (e *endings) open() { e.over = map[string]Ending{} }
 
 // covers reports whether the session is over.
 func (e *endings) covers(s *Session) bool {
@@ -70,13 +70,13 @@ func (e *endings) one(s *Session) Ending {
 func (e *endings) add(one Ending, now time.Time) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if len(e.over) >= e.sweep {
+	if now.Unix()-e.swept >= 60 {
+		e.swept = now.Unix()
 		for key, old := range e.over {
 			if old.Until < now.Unix() {
 				delete(e.over, key)
 			}
 		}
-		e.sweep = max(1024, 2*len(e.over))
 	}
 	e.over[one.Key] = e.over[one.Key].with(one)
 }
