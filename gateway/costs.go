@@ -159,7 +159,7 @@ func (b costBook) simulate(p *Payment) []SimulatedCost {
 
 // pack writes a document for the store.
 func pack(op string, v any) ([]byte, error) {
-	document, err := json.Marshal(v)
+	document, err := json.Marshal(v, json.Deterministic(true))
 	if err != nil {
 		return nil, fault.Wrap("gateway."+op, fault.Invalid, err, "the document cannot be stored: text must be UTF-8 and numbers finite")
 	}

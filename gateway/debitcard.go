@@ -136,6 +136,20 @@ func padded(bin string) (number uint64, ok bool) {
 	return number, true
 }
 
+// BINRange turns the first and the last leading digits of a range of cards into the numbers that a BINRow holds: from is filled
+// up with zeros, to with nines. It reports false unless each has 6 to 19 digits and nothing else.
+func BINRange(from, to string) (lo, hi uint64, ok bool) {
+	lo, ok = padded(from)
+	if !ok || len(to) > panDigits {
+		return 0, 0, false
+	}
+	if len(to) >= 6 {
+		to += strings.Repeat("9", panDigits-len(to))
+	}
+	hi, ok = padded(to)
+	return lo, hi, ok
+}
+
 // find fills in what the table knows of a card by its first digits, trying 8 digits or more, then 6. It reports whether the
 // card can be routed: debit, not prepaid, at least two networks, exactly one of them global.
 func (t *binTable) find(bin string, card *debitCard) bool {

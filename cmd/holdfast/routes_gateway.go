@@ -85,6 +85,3 @@ func routingRoutes(*gatewayapi.API) []server.Route { return nil }
 
 // analyticsRoutes are the panels and the audit trail.
 func analyticsRoutes(*gatewayapi.API) []server.Route { return nil }
-
-// costRoutes are the cost model, the error table, and what is answered with an honest empty result.
-func costRoutes(*gatewayapi.API) []server.Route { return nil }
