@@ -33,6 +33,9 @@ func gatewayRoutes(api *gatewayapi.API, log *slog.Logger) []server.Route {
 		if route.MaxBody == 0 {
 			route.MaxBody = gatewayBody
 		}
+		if route.Access != server.Public {
+			route.Identify = api.Guard(route.Method, route.Path, gatewayapi.Identify(route.Identify))
+		}
 	}
 	return routes
 }

@@ -2,6 +2,7 @@ package gatewayapi
 
 import (
 	"net/http"
+	"strings"
 	"time"
 
 	"holdfast/gateway"
@@ -40,6 +41,34 @@ func (a *API) IdentifyMerchant(r *http.Request, now time.Time) (ident.Principal,
 	c := credentials(r.Header)
 	c.AdminSecret, c.HasAdminSecret = "", false
 	return a.service.Identify(r.Context(), c, now)
+}
+
+// Identify has the shape that the server's route table asks for.
+type Identify = func(r *http.Request, now time.Time) (ident.Principal, error)
+
+// Guard returns who may call a route: whom identify lets in (nil: API.Identify), if they may read on GET and on the POST
+// routes that change nothing, and if they may write on all others. path is the route's, with its {names}.
+func (a *API) Guard(method, path string, identify Identify) Identify {
+	if identify == nil {
+		identify = a.Identify
+	}
+	permits := gateway.Writes
+	if method == http.MethodGet || method == http.MethodPost && reads(path) {
+		permits = gateway.Reads
+	}
+	return func(r *http.Request, now time.Time) (ident.Principal, error) {
+		p, err := identify(r, now)
+		if err == nil {
+			err = permits(p)
+		}
+		return p, err
+	}
+}
+
+// reads reports whether a POST route changes nothing.
+func reads(path string) bool {
+	return path == "/routing/evaluate" || path == "/rule/get" || strings.HasPrefix(path, "/routing/list/") ||
+		strings.HasSuffix(path, "/seed-costs/simulate")
 }
 
 // Reads serves next to those whose credential may read.
