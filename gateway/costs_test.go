@@ -275,3 +275,69 @@ func TestDebitTablesRefused(t *testing.T) {
 		t.Errorf("refused tables are in use: %+v", got)
 	}
 }
+
+// What is stored counts for the next payment.
+func TestCostsDecideTheNextPayment(t *testing.T) {
+	s := newCosts(t)
+	r := &gateway.Request{Merchant: "shop_lisbon", Eligible: []gateway.Name{"alphapay", "mercato"}, Ranking: gateway.RankSuccess, Cost: gateway.Yes,
+		Payment: gateway.Payment{ID: "ord-1", Amount: 50, Currency: "EUR", OrderType: "ORDER_PAYMENT", MethodType: "CARD", Method: "CREDIT"}}
+	decide := func() *gateway.Answer {
+		t.Helper()
+		a := &gateway.Answer{}
+		if err := s.Decide(t.Context(), r, a); err != nil {
+			t.Fatal(err)
+		}
+		return a
+	}
+	if a := decide(); a.Gateway != "alphapay" || a.Cost != nil || a.Approach != gateway.ApproachSuccess {
+		t.Errorf("without costs: %+v", a)
+	}
+	err := s.PutSeedCosts(t.Context(), "shop_lisbon", []gateway.CostRow{{PSP: "alphapay", Markup: 250}, {PSP: "mercato", Markup: 200, Fixed: 0.2}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	// all windows are empty: 1*(1-0.025) = 0.975; 1*(1-0.02-0.2/50) = 0.976
+	a := decide()
+	if a.Gateway != "mercato" || a.Approach != gateway.ApproachCost || a.Cost == nil || a.Cost.Outcome != gateway.CostWon ||
+		math.Abs(a.Cost.SavedBPS-10) > 1e-9 || len(a.Fallbacks) != 1 || a.Fallbacks[0] != "alphapay" {
+		t.Errorf("with costs: %+v %+v", a, a.Cost)
+	}
+	r.Cost = gateway.No
+	if a := decide(); a.Gateway != "alphapay" || a.Cost != nil {
+		t.Errorf("switched off: %+v", a)
+	}
+	r.Cost = gateway.Yes
+	if err := s.DeleteSeedCosts(t.Context(), "shop_lisbon"); err != nil {
+		t.Fatal(err)
+	}
+	if a := decide(); a.Gateway != "alphapay" || a.Cost != nil {
+		t.Errorf("costs removed: %+v", a)
+	}
+}
+
+func TestErrorRulesExplainTheNextOutcome(t *testing.T) {
+	s := newCosts(t)
+	f := &gateway.Feedback{Merchant: "shop_lisbon", Gateway: "mercato", PaymentID: "ord-1", Status: "FAILURE",
+		Error: gateway.ErrorInfo{Connector: "mercato", Flow: "Authorize", Code: "51", Message: "no funds"}}
+	rule := func() *gateway.ErrorRule {
+		t.Helper()
+		a, err := s.Update(t.Context(), f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return a.Rule
+	}
+	if r := rule(); r == nil || r.UnifiedCode != "insufficient_funds" {
+		t.Errorf("as shipped: %+v", r)
+	}
+	if err := s.ImportErrorRules(t.Context(), []gateway.ErrorRule{{Connector: "mercato", Code: "51", Decision: "retry", UnifiedCode: "ours"}}); err != nil {
+		t.Fatal(err)
+	}
+	if r := rule(); r == nil || r.UnifiedCode != "ours" {
+		t.Errorf("imported: %+v", r)
+	}
+	f.Error.Connector = "alphapay"
+	if r := rule(); r != nil {
+		t.Errorf("another connector's: %+v", r)
+	}
+}

@@ -59,15 +59,15 @@ type seedCostsJSON struct {
 	Rows     []costRowJSON `json:"rows"`
 }
 
-// merchantOf returns the merchant that the path names, once it is sure that the caller's credential covers it.
-func (a *API) merchantOf(c *ident.Call) (gateway.MerchantID, error) {
+// merchantInPath returns the merchant that the path names, once it is sure that the caller's credential covers it.
+func (a *API) merchantInPath(c *ident.Call) (gateway.MerchantID, error) {
 	id := gateway.MerchantID(c.Params[0])
 	return id, a.service.Covers(c.Principal, id)
 }
 
 // SeedCosts answers GET /merchant-account/{merchant_id}/seed-costs.
 func (a *API) SeedCosts(w http.ResponseWriter, r *http.Request, c *ident.Call) {
-	id, err := a.merchantOf(c)
+	id, err := a.merchantInPath(c)
 	if err != nil {
 		a.refuse(w, r, err)
 		return
@@ -90,7 +90,7 @@ func (a *API) sendSeedCosts(w http.ResponseWriter, r *http.Request, id gateway.M
 
 // PutSeedCosts answers PUT /merchant-account/{merchant_id}/seed-costs: the rows replace what is stored.
 func (a *API) PutSeedCosts(w http.ResponseWriter, r *http.Request, c *ident.Call) {
-	id, err := a.merchantOf(c)
+	id, err := a.merchantInPath(c)
 	if err != nil {
 		a.refuse(w, r, err)
 		return
@@ -119,7 +119,7 @@ func (a *API) PutSeedCosts(w http.ResponseWriter, r *http.Request, c *ident.Call
 
 // DeleteSeedCosts answers DELETE /merchant-account/{merchant_id}/seed-costs, also when nothing is stored.
 func (a *API) DeleteSeedCosts(w http.ResponseWriter, r *http.Request, c *ident.Call) {
-	id, err := a.merchantOf(c)
+	id, err := a.merchantInPath(c)
 	if err == nil {
 		err = a.service.DeleteSeedCosts(r.Context(), id)
 	}
@@ -146,7 +146,7 @@ type simulatedJSON struct {
 
 // SimulateCosts answers POST /merchant-account/{merchant_id}/seed-costs/simulate: nothing is stored.
 func (a *API) SimulateCosts(w http.ResponseWriter, r *http.Request, c *ident.Call) {
-	id, err := a.merchantOf(c)
+	id, err := a.merchantInPath(c)
 	if err != nil {
 		a.refuse(w, r, err)
 		return

@@ -13,7 +13,7 @@ import (
 
 // NoEntries answers a list about one merchant, none of whose entries exist here.
 func (a *API) NoEntries(w http.ResponseWriter, r *http.Request, c *ident.Call) {
-	if _, err := a.merchantOf(c); err != nil {
+	if _, err := a.merchantInPath(c); err != nil {
 		a.refuse(w, r, err)
 		return
 	}
@@ -31,7 +31,7 @@ type coverageJSON struct {
 
 // CostCoverage answers GET /merchant-account/{merchant_id}/cost-coverage: no reported cost is known.
 func (a *API) CostCoverage(w http.ResponseWriter, r *http.Request, c *ident.Call) {
-	id, err := a.merchantOf(c)
+	id, err := a.merchantInPath(c)
 	if err != nil {
 		a.refuse(w, r, err)
 		return
@@ -51,7 +51,7 @@ const unread = "reports of connectors are not read here; costs are set with PUT 
 
 // IngestNothing answers POST /merchant-account/{merchant_id}/connectors/...: it says that nothing was taken.
 func (a *API) IngestNothing(w http.ResponseWriter, r *http.Request, c *ident.Call) {
-	if _, err := a.merchantOf(c); err != nil {
+	if _, err := a.merchantInPath(c); err != nil {
 		a.refuse(w, r, err)
 		return
 	}
