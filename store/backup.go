@@ -12,6 +12,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -71,10 +72,12 @@ func Backup(ctx context.Context, from, out string) (m Manifest, err error) {
 			return m, err
 		}
 	}
-	if err := copyFile(filepath.Join(from, keyName), filepath.Join(stage, keyName)); err == nil {
-		names = append(names, keyName)
-	} else if !errors.Is(err, fs.ErrNotExist) {
-		return m, err
+	for _, name := range secrets() {
+		if err := copyFile(filepath.Join(from, name), filepath.Join(stage, name)); err == nil {
+			names = append(names, name)
+		} else if !errors.Is(err, fs.ErrNotExist) {
+			return m, err
+		}
 	}
 	m = Manifest{Format: Format, CreatedMs: now}
 	if err := m.seal(stage, names); err != nil {
@@ -319,12 +322,12 @@ func readManifest(text []byte) (m Manifest, err error) {
 	return m, nil
 }
 
-// plainName reports whether name is a file that a backup holds: a database or the key.
+// plainName reports whether name is a file that a backup holds: a database or a key.
 func plainName(name string) bool {
 	if name != filepath.Base(name) || bytes.ContainsAny([]byte(name), "/\\\x00") {
 		return false
 	}
-	return name == keyName || len(name) > len(".db") && name[0] != '.' && strings.HasSuffix(name, ".db")
+	return slices.Contains(secrets(), name) || len(name) > len(".db") && name[0] != '.' && strings.HasSuffix(name, ".db")
 }
 
 func (f ManifestFile) verify(folder string) error {

@@ -30,7 +30,8 @@ func someStore(tb testing.TB, ids ...int) (path, key string) {
 		}
 	}
 	key, _, err = dir.AdminKey()
-	if err = errors.Join(err, db.Close(tb.Context()), dir.Close()); err != nil {
+	_, sessionErr := dir.SessionKey()
+	if err = errors.Join(err, sessionErr, db.Close(tb.Context()), dir.Close()); err != nil {
 		tb.Fatal(err)
 	}
 	return path, key
@@ -94,8 +95,8 @@ func TestBackupOfAServedStore(t *testing.T) {
 func TestRestoreKeepsTheOldStore(t *testing.T) {
 	path, key := someStore(t, 1, 2)
 	out := backUp(t, path)
-	if entries, _ := os.ReadDir(out); len(entries) != 3 {
-		t.Errorf("the backup holds %v, want the database, the key and the manifest", entries)
+	if entries, _ := os.ReadDir(out); len(entries) != 4 {
+		t.Errorf("the backup holds %v, want the database, the two keys and the manifest", entries)
 	}
 	db := openStore(t, store.Options{Path: filepath.Join(path, "items.db"), Migrations: storetest.Items()})
 	if err := errors.Join(db.Write(t.Context(), item(3)), db.Close(t.Context())); err != nil {
@@ -112,6 +113,7 @@ func TestRestoreKeepsTheOldStore(t *testing.T) {
 	wantStored(t, r.Kept, 1, 2, 3)
 	wantMode(t, path, 0o700)
 	wantMode(t, filepath.Join(path, "admin.key"), 0o600)
+	wantMode(t, filepath.Join(path, "session.key"), 0o600)
 	if got, made, err := openDir(t, path).AdminKey(); got != key || made || err != nil {
 		t.Errorf("the key was not restored (made %v, %v)", made, err)
 	}
@@ -234,7 +236,7 @@ func TestCheckFindsWhatIsWrong(t *testing.T) {
 	if len(report.Files) != 1 || report.Files[0].Name != "items.db" || report.Files[0].Schema != 1 || report.Files[0].Bytes == 0 {
 		t.Errorf("files are %+v", report.Files)
 	}
-	wantOnly(t, path, "admin.key", "items.db", "items.db-shm", "items.db-wal", "lock")
+	wantOnly(t, path, "admin.key", "items.db", "items.db-shm", "items.db-wal", "lock", "session.key")
 	tests := map[string]func() error{
 		".":         func() error { return os.Chmod(path, 0o755) },
 		"admin.key": func() error { return os.Chmod(filepath.Join(path, "admin.key"), 0o644) },

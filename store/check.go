@@ -56,7 +56,7 @@ func (r *Report) add(file, what string) {
 }
 
 func (r *Report) checkModes(path string) {
-	for _, name := range []string{".", keyName} {
+	for _, name := range append(secrets(), ".") {
 		info, err := os.Stat(filepath.Join(path, name))
 		if err == nil && info.Mode().Perm()&0o077 != 0 {
 			r.add(name, fmt.Sprintf("other users can use it (mode %04o)", info.Mode().Perm()))

@@ -20,12 +20,17 @@ import (
 
 // The files beside the databases in a data folder.
 const (
-	lockName = "lock"
-	pidName  = "pid"
-	keyName  = "admin.key"
+	lockName    = "lock"
+	pidName     = "pid"
+	keyName     = "admin.key"
+	sessionName = "session.key"
 )
 
-// Dir is a data folder that this process holds: databases (NAME.db), the lock, the pid file and the admin key.
+// secrets returns the names of the files that hold a credential.
+func secrets() []string { return []string{keyName, sessionName} }
+
+// Dir is a data folder that this process holds: databases (NAME.db), the lock, the pid file, the admin key
+// and the key of sessions.
 type Dir struct {
 	path string
 	lock *os.File
@@ -92,20 +97,29 @@ func readPid(path string) int {
 
 // AdminKey returns the operator's key. The first call on a new folder makes one of 256 random bits, in hex, keeps it with mode
 // 0600 and reports made, so that it can be shown once.
-func (d *Dir) AdminKey() (key string, made bool, err error) {
-	text, err := os.ReadFile(d.File(keyName))
+func (d *Dir) AdminKey() (key string, made bool, err error) { return d.secret(keyName) }
+
+// SessionKey returns what the sessions of users are signed with, made and kept as the operator's key is.
+func (d *Dir) SessionKey() (key string, err error) {
+	key, _, err = d.secret(sessionName)
+	return key, err
+}
+
+// secret returns the text of a file that holds one, and makes one of 256 random bits, in hex, where there is none.
+func (d *Dir) secret(name string) (key string, made bool, err error) {
+	text, err := os.ReadFile(d.File(name))
 	if err == nil {
 		key = strings.TrimSpace(string(text))
 		if key == "" {
-			return "", false, fault.New("store.AdminKey", fault.Invalid, "%s is empty; remove it to have a new key made", d.File(keyName))
+			return "", false, fault.New("store.secret", fault.Invalid, "%s is empty; remove it to have a new key made", d.File(name))
 		}
 		return key, false, nil
 	}
 	if !errors.Is(err, fs.ErrNotExist) {
-		return "", false, dirError(err, "the admin key cannot be read")
+		return "", false, dirError(err, name+" cannot be read")
 	}
 	key = hexKey()
-	return key, true, writeFile(d.File(keyName), []byte(key+"\n"), 0o600)
+	return key, true, writeFile(d.File(name), []byte(key+"\n"), 0o600)
 }
 
 // Probe writes and removes a small file and returns why that failed, nil when the folder takes files.

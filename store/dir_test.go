@@ -60,6 +60,14 @@ func TestDirIsPrivateAndKeepsItsKey(t *testing.T) {
 	if err != nil || made || again != key {
 		t.Errorf("the second call gave another key (made %v, %v)", made, err)
 	}
+	session, err := dir.SessionKey()
+	if err != nil || len(session) != len(key) || session == key {
+		t.Errorf("the key of sessions has %d bytes, the admin key's are its: %v, %v", len(session), session == key, err)
+	}
+	wantMode(t, dir.File("session.key"), 0o600)
+	if again, err := dir.SessionKey(); err != nil || again != session {
+		t.Errorf("the second call gave another key of sessions, %v", err)
+	}
 	if err := dir.Probe(); err != nil {
 		t.Error(err)
 	}
@@ -74,8 +82,8 @@ func TestDirIsPrivateAndKeepsItsKey(t *testing.T) {
 		t.Errorf("after closing the holder is %d, held %v, %v", pid, held, err)
 	}
 	entries, err := os.ReadDir(path)
-	if err != nil || len(entries) != 2 {
-		t.Errorf("the folder holds %v, want the lock and the key; %v", entries, err)
+	if err != nil || len(entries) != 3 {
+		t.Errorf("the folder holds %v, want the lock and the two keys; %v", entries, err)
 	}
 	if err := os.WriteFile(filepath.Join(path, "admin.key"), []byte(" \n"), 0o600); err != nil {
 		t.Fatal(err)

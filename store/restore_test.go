@@ -77,7 +77,7 @@ func FuzzManifest(f *testing.F) {
 }
 
 func TestManifestNames(t *testing.T) {
-	for name, want := range map[string]bool{"items.db": true, "admin.key": true, "..": false, "../a.db": false, "a/b.db": false,
+	for name, want := range map[string]bool{"items.db": true, "admin.key": true, "session.key": true, "..": false, "../a.db": false, "a/b.db": false,
 		".db": false, ".hidden.db": false, "lock": false, "manifest.json": false, "": false, "a.db\x00": false, `..\a.db`: false} {
 		if got := plainName(name); got != want {
 			t.Errorf("%q is plain: %v, want %v", name, got, want)
