@@ -8,4 +8,10 @@ type Deployment struct {
 	ExploredOnly          bool // with exploration on, count the feedback of explored decisions only
 	IgnoreUnknown         bool // rule evaluation ignores parameters that the catalogue does not have
 	APIKeysOff            bool // api_key_auth_enabled = false
+
+	// What the operator's file holds in these sections, as a TOML parser returns it (maps, lists, texts, int64, float64, bool);
+	// from the environment all values are texts. nil is the built-in table.
+	RoutingKeys  map[string]any // [routing_config.keys]
+	Filters      map[string]any // [pm_filters]
+	DebitRouting map[string]any // [debit_routing_config]
 }

@@ -42,12 +42,14 @@ type Tx interface {
 
 // RecordView reads what requests left behind.
 type RecordView interface {
-	ScoreView // ledger.go
-	TrailView // trail_rows.go
+	ScoreView  // ledger.go
+	TrailView  // trail_rows.go
+	HealthView // health.go
 }
 
 // RecordTx changes it.
 type RecordTx interface {
 	ScoreTx
 	TrailTx
+	HealthTx
 }

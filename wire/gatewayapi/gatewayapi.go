@@ -24,6 +24,7 @@ type Handler = func(w http.ResponseWriter, r *http.Request, c *ident.Call)
 type Options struct {
 	Service *gateway.Service
 	Log     *slog.Logger
+	Ready   func() error // why new work should not be sent here, nil when it should
 }
 
 // API answers every route of the dialect.
@@ -37,11 +38,13 @@ type API struct {
 
 	decides   sync.Pool // *decideCall
 	feedbacks sync.Pool // *feedbackCall
+	ready     func() error
+	probing   probing
 }
 
 // New returns an API over a service.
 func New(o Options) *API {
-	return &API{service: o.Service, log: o.Log, decline: reply.GatewayDecision(o.Log), refuse: reply.Gateway(o.Log, reply.CodeAccounts),
+	return &API{service: o.Service, log: o.Log, ready: o.Ready, decline: reply.GatewayDecision(o.Log), refuse: reply.Gateway(o.Log, reply.CodeAccounts),
 		refuseAnalytics: reply.Gateway(o.Log, reply.CodeAnalytics), refuseDebit: reply.Gateway(o.Log, reply.CodeDebit)}
 }
 
