@@ -20,6 +20,9 @@ func TestEveryRouteIsGuarded(t *testing.T) {
 	fill := strings.NewReplacer("{tenant}", "north", "{job}", "web", "{capsule}", "hero", "{version}", "v1.0", "{id}", "d", "{event}", "e",
 		"{hash}", "h", "{rest...}", "x")
 	for _, route := range r.table.Routes {
+		if route.UUIDs {
+			continue // the gateway API: see access_gateway_test.go
+		}
 		for _, twin := range []bool{false, true} {
 			path := fill.Replace(route.Path)
 			if twin {

@@ -24,7 +24,7 @@ func loaded(t *testing.T, args []string, env map[string]string, file string) (Co
 	if err := flags.Parse(args); err != nil {
 		return Config{}, err
 	}
-	return loadConfig(flags, func(name string) (string, bool) { v, ok := env[name]; return v, ok })
+	return loadConfig(flags, environment(env))
 }
 
 func TestFlagsWinOverEnvironmentOverFile(t *testing.T) {

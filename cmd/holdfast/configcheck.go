@@ -12,7 +12,7 @@ func configCommand() *cobra.Command {
 		Use: "check", Short: "Say what is wrong with the configuration and where, or print what a start would use",
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			config, err := loadConfig(c.Flags(), os.LookupEnv)
+			config, err := loadConfig(c.Flags(), environmentOf(os.Environ()))
 			if err != nil {
 				return err
 			}

@@ -33,8 +33,10 @@ func TestTwentyKillsUnderLoad(t *testing.T) {
 	defer out.Close()
 	o := lab.Options{
 		Executable: program(t), Out: out, Command: "holdfast lab crash",
-		Serve: func(data, addr string) []string { return []string{"serve", "--data", data, "--addr", addr} },
-		Env:   append(os.Environ(), "SYNTRA_RATE_LIMIT_RPS=1000000", "SYNTRA_RATE_LIMIT_BURST=1000000"),
+		Serve: func(data, addr string) []string {
+			return []string{"serve", "--data", data, "--addr", addr, "--drain-delay", "0"}
+		},
+		Env: append(os.Environ(), "SYNTRA_RATE_LIMIT_RPS=1000000", "SYNTRA_RATE_LIMIT_BURST=1000000"),
 	}
 	if err := lab.Crash(t.Context(), o, lab.CrashOptions{Cycles: 20, Load: 300 * time.Millisecond, Seed: 1}); err != nil {
 		text, _ := os.ReadFile(out.Name())

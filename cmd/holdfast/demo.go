@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"log/slog"
 	"os"
 	"strings"
 	"time"
@@ -23,9 +22,12 @@ func demoCommand() *cobra.Command {
 		Short: "Everything in a throwaway folder, with simulated traffic that visibly learns",
 		Args:  cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			config, err := loadConfig(c.Flags(), os.LookupEnv)
+			config, err := loadConfig(c.Flags(), environmentOf(os.Environ()))
 			if err != nil {
 				return err
+			}
+			if !config.given["log-level"] {
+				config.LogLevel = "warn" // the demo's own lines are what people look at
 			}
 			if !c.Flags().Changed("data") {
 				if config.Data, err = os.MkdirTemp("", "holdfast-demo-"); err != nil {
@@ -34,7 +36,7 @@ func demoCommand() *cobra.Command {
 				defer os.RemoveAll(config.Data)
 			}
 			out := c.OutOrStdout()
-			return serve(c.Context(), config, serving{out: out, level: slog.LevelWarn,
+			return serve(c.Context(), config, serving{out: out,
 				started: func(ctx context.Context, url, key string) { watch(ctx, out, url, key) }})
 		},
 	}

@@ -75,8 +75,17 @@ func (h *house) openGateway(ctx context.Context, c Config, log *slog.Logger) (er
 	if h.gatewayDB, err = h.database(ctx, gatewaysFile, gateways.Migrations(), log); err != nil {
 		return err
 	}
+	secret := c.gateway.secret
+	if secret == "" {
+		if secret, err = h.dir.SessionKey(); err != nil {
+			return err
+		}
+	}
+	deployment := c.gateway.deployment
+	deployment.APIKeysOff = c.Dev || c.gateway.authOff
 	h.gateway, err = gateway.Open(ctx, gateway.Options{
-		Storage: gateways.New(h.gatewayDB), Log: log, AdminSecret: h.key, Deployment: gateway.Deployment{APIKeysOff: c.Dev},
+		Storage: gateways.New(h.gatewayDB), Log: log, AdminSecret: h.key, Permissive: c.GatewayPermissive, Deployment: deployment,
+		SessionSecret: []byte(secret), Sessions: c.gateway.sessions,
 	})
 	if err != nil {
 		return err

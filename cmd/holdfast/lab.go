@@ -80,7 +80,9 @@ func children(o *lab.Options) error {
 		return fault.Wrap("lab", fault.Unavailable, err, "cannot find this program's own file")
 	}
 	o.Executable = program
-	o.Serve = func(data, addr string) []string { return []string{"serve", "--data", data, "--addr", addr} }
+	o.Serve = func(data, addr string) []string {
+		return []string{"serve", "--data", data, "--addr", addr, "--drain-delay", "0"}
+	}
 	o.Null = func(addr string, size int) []string {
 		return []string{"lab", "null", "--addr", addr, "--size", strconv.Itoa(size)}
 	}

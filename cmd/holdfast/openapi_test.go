@@ -57,7 +57,7 @@ func TestOpenAPIDescribesTheRouteTable(t *testing.T) {
 		}
 	}
 	names := regexp.MustCompile(`\{(\w+)\}`)
-	served := infraRoutes(&house{registry: prometheus.NewRegistry()}, Config{})
+	served := infraRoutes(&house{registry: prometheus.NewRegistry()}, Config{}, nil)
 	for _, route := range append(served, decisionRoutes(nil, nil, nil)...) {
 		if route.Label == notFoundLabel {
 			continue

@@ -63,13 +63,15 @@ func (r *rig) open() {
 	if r.house, err = openHouse(r.Context(), r.config, log); err != nil {
 		r.Fatal(err)
 	}
-	if r.table, err = mainTable(r.config, r.house, log); err != nil {
-		r.Fatal(err)
-	}
 	s, err := server.New(server.Options{Keys: r.house.keys, Metrics: server.NewMetrics(r.house.registry), Log: log})
 	if err != nil {
 		r.Fatal(err)
 	}
+	t, err := openTables(r.config, r.house, s.Draining(), log)
+	if err != nil {
+		r.Fatal(err)
+	}
+	r.table = t.main
 	handler, err := s.Handler(r.table)
 	if err != nil {
 		r.Fatal(err)

@@ -1,12 +1,12 @@
 package main
 
 import (
-	"log/slog"
+	"cmp"
+	"strings"
 
 	"holdfast/admission"
 	"holdfast/server"
 	"holdfast/wire/gatewayapi"
-	"holdfast/wire/reply"
 )
 
 // gatewayBody is how many bytes a body of the gateway API may have where its row says nothing; largeGatewayBody is what
@@ -16,33 +16,72 @@ const (
 	largeGatewayBody = 2 << 20
 )
 
-// gatewayRoutes is every URL of the gateway service, in its own dialect.
-func gatewayRoutes(api *gatewayapi.API, log *slog.Logger) []server.Route {
+// gatewayFront is what all rows of the gateway API have in common.
+type gatewayFront struct {
+	api       *gatewayapi.API
+	gate      *admission.Gate
+	endpoints *server.Endpoints
+	refuse    server.Refusal // the general shape, for rows without their own
+	decline   server.Refusal // the shape of decide and feedback
+}
+
+// routes is every URL of the gateway service, in its own dialect. A row that is not Public is for anyone with a credential of
+// this dialect that may read, or write, as the row does; its handler asks whether it covers the merchant.
+func (f *gatewayFront) routes() []server.Route {
 	var routes []server.Route
-	refuse := server.Refusal(reply.Gateway(log, reply.CodeAccounts))
 	for _, part := range [][]server.Route{
-		scoreRoutes(api, log), accountRoutes(api), authRoutes(api), routingRoutes(api), analyticsRoutes(api), costRoutes(api),
+		scoreRoutes(f.api, f.decline), accountRoutes(f.api), authRoutes(f.api), routingRoutes(f.api), analyticsRoutes(f.api), costRoutes(f.api),
 	} {
 		routes = append(routes, part...)
 	}
+	return f.finish(routes)
+}
+
+// health is what this dialect says of the process on a listener of its own. The first row has another answer elsewhere.
+func (f *gatewayFront) health() []server.Route {
+	routes := []server.Route{
+		{Method: "GET", Path: "/health", Handler: f.api.Health},
+		{Method: "GET", Path: "/health/ready", Handler: f.api.Ready},
+		{Method: "GET", Path: "/health/diagnostics", Handler: f.api.Tenanted(f.api.Diagnostics)},
+	}
+	for i := range routes {
+		routes[i].Class, routes[i].Access, routes[i].Infra = admission.Critical, server.Public, true
+	}
+	return f.finish(routes)
+}
+
+// finish completes rows by what is the same for all.
+func (f *gatewayFront) finish(routes []server.Route) []server.Route {
 	for i := range routes {
 		route := &routes[i]
+		endpoint := endpointOf(route.Path)
+		route.Label = cmp.Or(route.Label, "gateway."+endpoint)
+		route.MaxBody = cmp.Or(route.MaxBody, gatewayBody)
 		if route.Refuse == nil {
-			route.Refuse = refuse
-		}
-		if route.MaxBody == 0 {
-			route.MaxBody = gatewayBody
+			route.Refuse = f.refuse
 		}
 		if route.Access != server.Public {
-			route.Identify = api.Guard(route.Method, route.Path, gatewayapi.Identify(route.Identify))
+			route.Access = server.Credential
+			route.Identify = server.Identify(f.api.Guard(route.Method, route.Path, gatewayapi.Identify(route.Identify)))
 		}
+		route.UUIDs, route.Gate, route.Tally = true, f.gate, f.endpoints.Tally(endpoint)
 	}
 	return routes
 }
 
+// endpointOf names a path as this dialect's metrics do: its fixed segments, joined by underscores.
+func endpointOf(path string) string {
+	var fixed []string
+	for segment := range strings.SplitSeq(path, "/") {
+		if segment != "" && segment[0] != '{' {
+			fixed = append(fixed, strings.ReplaceAll(segment, "-", "_"))
+		}
+	}
+	return strings.Join(fixed, "_")
+}
+
 // scoreRoutes are decide, feedback and the reset of scores.
-func scoreRoutes(api *gatewayapi.API, log *slog.Logger) []server.Route {
-	decline := server.Refusal(reply.GatewayDecision(log))
+func scoreRoutes(api *gatewayapi.API, decline server.Refusal) []server.Route {
 	return []server.Route{
 		{Method: "POST", Path: "/decide-gateway", Label: "decide_gateway", Class: admission.Critical, Access: server.Credential,
 			MaxBody: largeGatewayBody, Refuse: decline, Handler: api.Decide},

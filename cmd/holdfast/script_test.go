@@ -31,6 +31,7 @@ func TestScripts(t *testing.T) {
 				return err
 			}
 			e.Setenv("ADDR", l.Addr().String())
+			e.Setenv("HOLDFAST_DRAIN_DELAY", "0")
 			e.Setenv("PORT", fmt.Sprint(l.Addr().(*net.TCPAddr).Port))
 			return l.Close()
 		},

@@ -6,21 +6,18 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"net"
 	"os"
+	"os/signal"
 	"runtime"
 	"slices"
+	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"holdfast/admission"
-	"holdfast/console"
 	"holdfast/server"
-	"holdfast/wire/decisionapi"
-	"holdfast/wire/gatewayapi"
-	"holdfast/wire/reply"
 )
 
 func serveCommand() *cobra.Command {
@@ -29,11 +26,11 @@ func serveCommand() *cobra.Command {
 		Short: "Run the services on a real store",
 		Args:  cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			config, err := loadConfig(c.Flags(), os.LookupEnv)
+			config, err := loadConfig(c.Flags(), environmentOf(os.Environ()))
 			if err != nil {
 				return err
 			}
-			return serve(c.Context(), config, serving{out: c.OutOrStdout(), level: slog.LevelInfo})
+			return serve(c.Context(), config, serving{out: c.OutOrStdout()})
 		},
 	}
 	bindFlags(c.Flags())
@@ -46,7 +43,6 @@ const closeTime = 30 * time.Second
 // serving is how a run of serve talks to whoever started it.
 type serving struct {
 	out     io.Writer                                  // what runs, where, and what to type next
-	level   slog.Level                                 // of the log on stderr
 	started func(ctx context.Context, url, key string) // called once requests are answered; may be nil
 }
 
@@ -56,7 +52,12 @@ func serve(ctx context.Context, c Config, s serving) (err error) {
 		runtime.GOMAXPROCS(c.Workers)
 	}
 	server.TuneMemory()
-	log := slog.New(slog.NewJSONHandler(os.Stderr, &slog.HandlerOptions{Level: s.level}))
+	level := &slog.LevelVar{}
+	if first, err := c.level(); err == nil { // checked by loadConfig
+		level.Set(first)
+	}
+	log := slog.New(slog.NewJSONHandler(os.Stderr, &slog.HandlerOptions{Level: level}))
+	c.warn(log)
 	var specs []specFile
 	if c.Specs != "" {
 		if specs, err = readSpecs(c.Specs); err != nil {
@@ -75,16 +76,19 @@ func serve(ctx context.Context, c Config, s serving) (err error) {
 	if err := applySpecs(ctx, h.decision, specs, log); err != nil {
 		return err
 	}
-	front, err := openFront(ctx, c, h, log)
+	served := make(chan struct{}) // closed when nothing is answered any more
+	hurry := make(chan struct{})
+	front, err := openFront(ctx, opening{Config: c, house: h, hurry: hurry, level: level, log: log})
 	if err != nil {
 		return err
 	}
 	url := "http://" + front.addr.String()
-	greet(s.out, c, h, url)
+	greet(s.out, c, h, front)
 
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	var beside sync.WaitGroup // what ends with ctx
+	beside.Go(func() { hurryOnSignal(ctx, hurry, served) })
 	beside.Go(func() {
 		select {
 		case err := <-h.failed:
@@ -98,6 +102,7 @@ func serve(ctx context.Context, c Config, s serving) (err error) {
 		beside.Go(func() { s.started(ctx, url, h.key) })
 	}
 	err = front.server.Serve(ctx)
+	close(served)
 	stop(nil)
 	beside.Wait()
 	if front.tracer != nil {
@@ -106,63 +111,34 @@ func serve(ctx context.Context, c Config, s serving) (err error) {
 	return err
 }
 
-// front is the server with its listeners open.
-type front struct {
-	server  *server.Server
-	tracer  *server.Tracer
-	console *console.Console
-	addr    net.Addr
+// hurryOnSignal closes hurry when a second signal asks for the end: ctx has ended with the first.
+func hurryOnSignal(ctx context.Context, hurry chan<- struct{}, served <-chan struct{}) {
+	<-ctx.Done()
+	again := make(chan os.Signal, 1)
+	signal.Notify(again, os.Interrupt, syscall.SIGTERM)
+	defer signal.Stop(again)
+	select {
+	case <-again:
+		close(hurry)
+	case <-served:
+	}
 }
 
-func openFront(ctx context.Context, c Config, h *house, log *slog.Logger) (*front, error) {
-	f := &front{}
-	var err error
-	if server.TracingWanted(os.Environ()) {
-		if f.tracer, err = server.NewTracer(ctx, version()); err != nil {
-			return nil, err
-		}
+// warn says once what of the configuration does not do what its reader might think.
+func (c *Config) warn(log *slog.Logger) {
+	if len(c.gateway.ignored) > 0 {
+		log.Warn("some of the configuration does not apply here and is ignored", "names", strings.Join(c.gateway.ignored, ", "))
 	}
-	f.server, err = server.New(server.Options{
-		Keys: h.keys, Metrics: server.NewMetrics(h.registry), Log: log, Tracer: f.tracer, Dev: c.Dev, DevRemote: c.DevRemote,
-	})
-	if err != nil {
-		return nil, err
+	if c.gateway.authOff {
+		log.Warn("api_key_auth_enabled is false: the gateway API answers everybody")
 	}
-	table, err := mainTable(c, h, log)
-	if err != nil {
-		return nil, err
+	if c.GatewayPermissive {
+		log.Warn("gateway-permissive: every credential of the gateway API reaches every merchant")
 	}
-	f.console = console.New(console.Options{Service: h.decision, Keys: h.keys, Stopping: f.server.Stopping(), Log: log, Dev: c.Dev})
-	table.Routes = append(table.Routes, consoleRoutes(f.console)...)
-	f.addr, err = f.server.Listen(c.Addr, table)
-	return f, err
 }
 
-// mainTable is what the main listener answers: every service, the console and the process itself.
-func mainTable(c Config, h *house, log *slog.Logger) (server.Table, error) {
-	options := admission.Options{Guard: &admission.GuardOptions{}}
-	if !c.Dev {
-		options.Rate = &admission.Rate{PerSecond: c.RateLimit, Burst: c.RateBurst}
-	}
-	gate, err := admission.New(options)
-	if err != nil {
-		return server.Table{}, err
-	}
-	h.registry.MustRegister(admission.NewCollector(gate, "main"))
-	refuse, decline := reply.Decision(log), reply.Personalizer(log)
-	api := decisionapi.New(decisionapi.Options{Service: h.decision, Tokens: h.keys, Log: log})
-	routes := infraRoutes(h, c)
-	if slices.Contains(c.Services, "decision") {
-		routes = append(routes, decisionRoutes(api, refuse, decline)...)
-	}
-	if h.gateway != nil {
-		routes = append(routes, gatewayRoutes(gatewayapi.New(gatewayapi.Options{Service: h.gateway, Log: log}), log)...)
-	}
-	return server.Table{Routes: routes, Refuse: server.Refusal(refuse), Twins: "/v1", Gate: gate}, nil
-}
-
-// greet says in three lines what runs, where, and what to type next.
-func greet(out io.Writer, c Config, h *house, url string) {
+// greet says in a few lines what runs, where, and what to type next.
+func greet(out io.Writer, c Config, h *house, f *front) {
 	key := "the key in " + h.dir.File("admin.key")
 	switch {
 	case c.Dev:
@@ -172,7 +148,18 @@ func greet(out io.Writer, c Config, h *house, url string) {
 	case h.keyMade:
 		key = h.key + " (made now, shown once, kept in " + h.dir.File("admin.key") + ")"
 	}
-	fmt.Fprintf(out, "holdfast %s serves decisions at %s on the store %s\n", version(), url, h.dir.Path())
+	url := "http://" + f.addr.String()
+	fmt.Fprintf(out, "holdfast %s serves %s at %s on the store %s\n", version(), strings.Join(c.Services, ", "), url, h.dir.Path())
+	if f.gatewayAddr != nil {
+		fmt.Fprintf(out, "the gateway API alone: http://%s\n", f.gatewayAddr)
+	}
+	if f.metricsAddr != nil {
+		fmt.Fprintf(out, "its metrics: http://%s/metrics\n", f.metricsAddr)
+	}
 	fmt.Fprintf(out, "admin key: %s\n", key)
-	fmt.Fprintf(out, "next: curl -H \"Authorization: Bearer $KEY\" -X PUT %s/v1/tenants/me/jobs/web/capsules/hero/spec -d '{\"actions\":[{\"id\":\"a\"},{\"id\":\"b\"}]}'\n", url)
+	if slices.Contains(c.Services, "decision") {
+		fmt.Fprintf(out, "next: curl -H \"Authorization: Bearer $KEY\" -X PUT %s/v1/tenants/me/jobs/web/capsules/hero/spec -d '{\"actions\":[{\"id\":\"a\"},{\"id\":\"b\"}]}'\n", url)
+		return
+	}
+	fmt.Fprintf(out, "next: curl -H \"x-admin-secret: $KEY\" -H \"content-type: application/json\" %s/merchant-account/create -d '{\"merchant_id\":\"shop\"}'\n", url)
 }

@@ -97,7 +97,7 @@ func launch(t testing.TB, data string) *served {
 	s := &served{TB: t, cmd: exec.Command(program(t), "serve", "--data", data, "--addr", addr), url: "http://" + addr, data: data,
 		ended: make(chan struct{}), client: &http.Client{Transport: transport, Timeout: scriptPatience}}
 	s.cmd.Stdout, s.cmd.Stderr = &s.log, &s.log
-	s.cmd.Env = append(os.Environ(), "SYNTRA_RATE_LIMIT_RPS=1000000", "SYNTRA_RATE_LIMIT_BURST=1000000")
+	s.cmd.Env = append(os.Environ(), "SYNTRA_RATE_LIMIT_RPS=1000000", "SYNTRA_RATE_LIMIT_BURST=1000000", "HOLDFAST_DRAIN_DELAY=0")
 	if err := s.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
