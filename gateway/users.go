@@ -96,6 +96,18 @@ var (
 	errRoster = fault.New("gateway.Signup", fault.Forbidden, "this e-mail needs the admin secret to sign up")
 )
 
+// Vouched reports whether somebody who signs up has shown the admin secret. Unauthenticated when it is wrong, also where none
+// is needed, and when it is missing where it is.
+func (s *Service) Vouched(c Credentials) (bool, error) {
+	switch {
+	case c.HasAdminSecret:
+		return true, s.CheckSecret(c.AdminSecret)
+	case s.sessions.options.OpenSignup:
+		return false, nil
+	}
+	return false, errSecret
+}
+
 // Signup makes a user and signs it in. Without the admin secret it is Unauthenticated, unless sign-up is open; Invalid for a
 // weak password or a bad e-mail, NotFound for an unknown merchant, Conflict for an e-mail that is taken.
 func (s *Service) Signup(ctx context.Context, in Signup) (SignedIn, error) {

@@ -61,7 +61,7 @@ func (a *API) done(w http.ResponseWriter, r *http.Request, message string, err e
 // private keeps an answer that carries a credential out of caches.
 func private(w http.ResponseWriter) { w.Header()["Cache-Control"] = []string{"no-store"} }
 
-// Signup answers POST /auth/signup. An admin secret that is shown must be right, also where none is needed.
+// Signup answers POST /auth/signup.
 func (a *API) Signup(w http.ResponseWriter, r *http.Request, c *ident.Call) {
 	in, err := a.signup(r, c)
 	a.signedIn(w, r, in, err)
@@ -73,11 +73,9 @@ func (a *API) signup(r *http.Request, c *ident.Call) (in gateway.SignedIn, err e
 		Password *string `json:"password"`
 		Merchant string  `json:"merchant_id"`
 	}
-	_, vouched := firstOf(r.Header, headerSecret)
-	if vouched {
-		if err := a.secret(r); err != nil {
-			return in, err
-		}
+	vouched, err := a.service.Vouched(credentials(r.Header))
+	if err != nil {
+		return in, err
 	}
 	if err := decode(r, c.Body, &body); err != nil {
 		return in, err
