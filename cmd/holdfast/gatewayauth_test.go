@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/golang-jwt/jwt/v5"
+	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/crypto/bcrypt"
 
 	"holdfast/gateway"
@@ -22,8 +23,6 @@ import (
 	"holdfast/store/gateways"
 	"holdfast/wire/gatewayapi"
 	"holdfast/wire/reply"
-
-	"github.com/prometheus/client_golang/prometheus"
 )
 
 const (
@@ -66,12 +65,15 @@ func newShop(t testing.TB, change func(*gateway.Options)) *shop {
 		}
 	})
 	api := gatewayapi.New(gatewayapi.Options{Service: s.service, Log: log})
-	s.routes = gatewayRoutes(api, log)
+	metrics := prometheus.NewRegistry()
+	parts := gatewayFront{api: api, endpoints: server.NewEndpoints(metrics), refuse: server.Refusal(reply.Gateway(log, reply.CodeAccounts)),
+		decline: server.Refusal(reply.GatewayDecision(log))}
+	s.routes = parts.routes()
 	keys, err := ident.NewKeyring(t.Context(), ident.Options{OperatorKey: "k", Storage: &ident.Memory{}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	front, err := server.New(server.Options{Keys: keys, Metrics: server.NewMetrics(prometheus.NewRegistry()), Log: log})
+	front, err := server.New(server.Options{Keys: keys, Metrics: server.NewMetrics(metrics), Log: log})
 	if err != nil {
 		t.Fatal(err)
 	}
