@@ -1,8 +1,6 @@
 package gateway
 
-import (
-	"encoding/binary"
-)
+import "encoding/binary"
 
 // maxBucket bounds the entries of a window.
 const maxBucket = 100_000
@@ -17,8 +15,12 @@ type window struct {
 	ones   int    // among them
 }
 
+// bucket brings the size of a window within its bounds.
+func bucket(size int) int { return min(max(size, 1), maxBucket) }
+
 // newWindow begins a window of size ones: a gateway is good until it is seen to fail.
 func newWindow(size int) window {
+	size = bucket(size)
 	w := window{ring: make([]uint64, (size+63)/64), filled: uint64(size), length: size, ones: size}
 	for i := range w.ring {
 		w.ring[i] = ^uint64(0)
@@ -45,10 +47,12 @@ func (w *window) set(i uint64, value bool) {
 	}
 }
 
-// push appends an outcome and trims the window to size entries.
+// push appends an outcome and trims the window to size entries. The ring shrinks late: payments of one key may be configured
+// with different sizes, and then a window would be copied on every push.
 func (w *window) push(value bool, size int) {
+	size = bucket(size)
 	w.trim(size - 1)
-	if uint64(size) > w.room() || uint64(size)+64 < w.room() {
+	if room := w.room(); uint64(size) > room || 4*uint64(size)+64 < room {
 		w.resize(size)
 	}
 	w.set(w.end(), value)
@@ -95,8 +99,9 @@ func (w *window) amend(number uint64, value bool) bool {
 	return true
 }
 
-// mean is the share of successes among the newest size entries.
+// mean is the share of successes among the newest size entries. It is one division unless the window is about to shrink.
 func (w *window) mean(size int) float64 {
+	size = bucket(size)
 	if w.length <= size {
 		return float64(w.ones) / float64(max(1, w.length))
 	}
