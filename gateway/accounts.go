@@ -36,7 +36,9 @@ func (s *Service) loadSettings(v View, id MerchantID) (*settings, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &settings{row: row, costs: costs}, nil
+	set := &settings{row: row, costs: costs}
+	set.active, err = s.loadActive(v, id)
+	return set, err
 }
 
 // loadDeployment reads what applies to all merchants.

@@ -96,20 +96,20 @@ type Algorithm struct {
 }
 
 // compileAlgorithm makes a stored algorithm ready to be evaluated. It checks the form alone: what the catalogue says was
-// checked when the algorithm was stored, and an operator who changes the catalogue does not break stored rules. The error
-// is Invalid; the algorithm returned with it answers that error to whoever evaluates it.
-func compileAlgorithm(row AlgorithmRow, _ *Catalogue) (*Algorithm, error) {
+// checked when the algorithm was stored, and an operator who changes the catalogue does not break stored rules. An algorithm
+// that cannot be read is broken: it answers why to whoever evaluates it.
+func compileAlgorithm(row *AlgorithmRow) *Algorithm {
 	a := &Algorithm{ID: row.ID, Name: row.Name, changed: row.ModifiedUS, size: len(row.Data)}
 	doc, err := parseAlgorithm(row.Data)
 	if err != nil {
 		a.broken = err
-		return a, err
+		return a
 	}
 	a.Kind, a.output = doc.kind, doc.output
 	if doc.kind == KindAdvanced {
 		a.program = compileProgram(doc.program)
 	}
-	return a, nil
+	return a
 }
 
 // document is an algorithm as parsed.

@@ -28,9 +28,9 @@ func cond(key, op, kind, value string) string {
 
 func compiled(t testing.TB, text string) *Algorithm {
 	t.Helper()
-	a, err := compileAlgorithm(AlgorithmRow{ID: "a", Name: "the algorithm", Data: []byte(text)}, nil)
-	if err != nil {
-		t.Fatalf("%s: %v", text, err)
+	a := compileAlgorithm(&AlgorithmRow{ID: "a", Name: "the algorithm", Data: []byte(text)})
+	if a.broken != nil {
+		t.Fatalf("%s: %v", text, a.broken)
 	}
 	return a
 }

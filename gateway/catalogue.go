@@ -250,3 +250,6 @@ func (k *Key) checkWord(word string) string {
 	}
 	return ""
 }
+
+// List is the values of an enum as one text.
+func (k *Key) List() string { return strings.Join(k.Values, ", ") }

@@ -77,7 +77,7 @@ func TestWithoutARuleTheListThenTheCallersOrder(t *testing.T) {
 		t.Errorf("a list: %+v", out)
 	}
 	set := &settings{priority: []Name{"x"}}
-	set.active[ForPayment], _ = compileAlgorithm(AlgorithmRow{Name: "bad", Data: []byte("{")}, nil)
+	set.active[ForPayment] = compileAlgorithm(&AlgorithmRow{Name: "bad", Data: []byte("{")})
 	set.prioritise(r, 0, &out)
 	if !slices.Equal(out.Gateways, []Name{"x"}) || out.Primary.Reason != "COMPILATION_ERROR" || out.Fallback.Status != "SUCCESS" {
 		t.Errorf("a broken algorithm: %+v %+v", out, out.Primary)

@@ -26,6 +26,8 @@ type Options struct {
 	SessionSecret []byte
 	Sessions      SessionOptions // what users and their sessions go by; see sessions.go
 	Trail         TrailOptions   // how much of the audit trail is kept
+	Catalogue     *Catalogue     // the keys that rules may use; nil is DefaultCatalogue
+	Filters       *Filters       // which connectors are eligible for what; nil lets everything pass
 }
 
 func (o *Options) fill() {
@@ -39,6 +41,9 @@ func (o *Options) fill() {
 		o.Entropy = rand.Uint64
 	}
 	o.Trail.fill()
+	if o.Catalogue == nil {
+		o.Catalogue = DefaultCatalogue()
+	}
 }
 
 // Service answers for every merchant of one store.
@@ -60,6 +65,7 @@ type Service struct {
 	debits     atomic.Pointer[DebitTables]
 	metrics    *metrics
 	sessions   sessionKeeper
+	actives    actives
 
 	context context.Context // of the goroutines; ends in Close
 	stop    context.CancelFunc
@@ -91,6 +97,7 @@ func Open(ctx context.Context, o Options) (*Service, error) {
 	s := &Service{options: o, storage: o.Storage, log: o.Log, trail: newTrail()}
 	s.metrics = newMetrics(s)
 	s.merchants.open()
+	s.actives.open()
 	s.ledger.start(o.Storage, o.Log)
 	s.global.tops = map[string][]top{}
 	s.outcomes.staged = map[stage]uint64{}
@@ -159,10 +166,16 @@ func (s *Service) reconfigure(ctx context.Context, id MerchantID, change func(Tx
 		fresh, err = s.loadSettings(tx, id)
 		return err
 	}, func() {
-		if m := s.merchants.find(id); m != nil {
-			m.settings.Store(fresh)
-		}
+		s.adopt(id, fresh)
 	})
+}
+
+// adopt makes fresh what the next request of the merchant sees; a merchant that is not in memory is loaded when it is asked
+// for. It runs on the writer's goroutine.
+func (s *Service) adopt(id MerchantID, fresh *settings) {
+	if m := s.merchants.find(id); m != nil {
+		m.settings.Store(fresh)
+	}
 }
 
 // merchant returns the merchant, loading it when it is not in memory; NotFound `merchant ID not found` when there is none.

@@ -28,7 +28,7 @@ type View interface {
 	AccountView // accounts.go
 	RecordView  // below
 	PeopleView  // users.go, tickets.go
-	CostView    // costs.go
+	ConfigView  // below
 }
 
 // Tx reads and changes.
@@ -37,7 +37,19 @@ type Tx interface {
 	AccountTx
 	RecordTx
 	PeopleTx
+	ConfigTx
+}
+
+// ConfigView reads what merchants configure beside their accounts.
+type ConfigView interface {
+	CostView // costs.go
+	RuleView // routing.go
+}
+
+// ConfigTx changes it.
+type ConfigTx interface {
 	CostTx
+	RuleTx
 }
 
 // RecordView reads what requests left behind.

@@ -129,8 +129,11 @@ func tell(err error) (code, message string) {
 // that does not read.
 func (s *Service) Misread(route, requestID string, err error) {
 	e := Event{TimeMS: s.nowMS(), Flow: FlowDecideError, Stage: StageParseFailed, Route: route, RequestID: requestID, Status: "failure", Failed: true}
-	if route == "update_gateway" {
+	switch route {
+	case "update_gateway":
 		e.Flow = FlowUpdateError
+	case RouteEvaluate:
+		e.Flow = FlowEvaluateError
 	}
 	e.ErrorCode, e.ErrorMessage = tell(err)
 	s.trail.post(&e)

@@ -122,8 +122,30 @@ func authRoutes(api *gatewayapi.API) []server.Route {
 	return routes
 }
 
-// routingRoutes are the rule language and its evaluation.
-func routingRoutes(*gatewayapi.API) []server.Route { return nil }
+// routingRoutes are the rule language and its evaluation. The lists are read by POST; GET reads them as well.
+func routingRoutes(api *gatewayapi.API) []server.Route {
+	routes := []server.Route{
+		{Method: "POST", Path: "/routing/create", Label: "routing_create", Handler: api.Writes(api.CreateAlgorithm)},
+		{Method: "POST", Path: "/routing/update", Label: "routing_update", Handler: api.Writes(api.UpdateAlgorithm)},
+		{Method: "POST", Path: "/routing/activate", Label: "routing_activate", Handler: api.Writes(api.ActivateAlgorithm)},
+		{Method: "POST", Path: "/routing/deactivate", Label: "routing_deactivate", Handler: api.Writes(api.DeactivateAlgorithm)},
+		{Method: "POST", Path: "/routing/delete", Label: "routing_delete", Handler: api.Writes(api.DeleteAlgorithm)},
+		{Method: "POST", Path: "/routing/list/{created_by}", Label: "routing_list", Handler: api.Reads(api.ListAlgorithms)},
+		{Method: "GET", Path: "/routing/list/{created_by}", Label: "routing_list", Handler: api.Reads(api.ListAlgorithms)},
+		{Method: "POST", Path: "/routing/list/active/{created_by}", Label: "routing_list_active", Handler: api.Reads(api.ListActive)},
+		{Method: "GET", Path: "/routing/list/active/{created_by}", Label: "routing_list_active", Handler: api.Reads(api.ListActive)},
+		{Method: "GET", Path: "/config/routing-keys", Label: "config_routing_keys", Handler: api.Reads(api.RoutingKeys)},
+		{Method: "POST", Path: "/routing/hybrid", Label: "routing_hybrid", Class: admission.Critical, Handler: api.Writes(api.Hybrid)},
+		{Method: "POST", Path: "/routing/evaluate", Label: "routing_evaluate", Class: admission.Critical, Handler: api.Reads(api.Evaluate)},
+	}
+	for i := range routes {
+		if routes[i].Class != admission.Critical {
+			routes[i].Class = admission.Normal
+		}
+		routes[i].Access, routes[i].MaxBody = server.Credential, largeGatewayBody
+	}
+	return routes
+}
 
 // analyticsRoutes are the panels and the audit trail.
 func analyticsRoutes(*gatewayapi.API) []server.Route { return nil }

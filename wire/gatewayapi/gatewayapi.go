@@ -40,6 +40,8 @@ type API struct {
 	feedbacks sync.Pool // *feedbackCall
 	ready     func() error
 	probing   probing
+
+	evaluations sync.Pool // *evaluateCall
 }
 
 // New returns an API over a service.
