@@ -4,8 +4,6 @@ import (
 	"context"
 	"hash/maphash"
 	"sync"
-
-	"holdfast/fault"
 )
 
 // activeParts is how many parts the table of active algorithms has. Each keeps at most activeMost entries, made of at most
@@ -112,24 +110,25 @@ func (s *Service) loadActive(v View, owner MerchantID) (set [purposeCount]*Algor
 }
 
 // active returns the owner's active algorithm; Invalid when there is none. It does no I/O once it was asked for.
-func (s *Service) active(ctx context.Context, k activeKey) (*Algorithm, error) {
+func (s *Service) active(ctx context.Context, k activeKey) (alg *Algorithm, err error) {
 	alg, known := s.actives.find(k)
 	if !known {
-		var all [purposeCount]*Algorithm
-		// In the writer, so that it falls between two changes.
-		err := s.write(ctx, func(tx Tx) (err error) {
-			all, err = s.loadActive(tx, k.owner)
-			return err
-		}, func() {
-			alg = all[k.purpose]
-			s.actives.put(k, alg)
-		})
-		if err != nil {
+		if alg, err = s.lookUpActive(ctx, k); err != nil {
 			return nil, err
 		}
 	}
 	if alg == nil {
-		return nil, fault.New("gateway.Evaluate", fault.Invalid, "%s has no active %s algorithm", clip(string(k.owner)), k.purpose)
+		return nil, invalid("Evaluate", "%s has no active %s algorithm", clip(string(k.owner)), k.purpose)
 	}
 	return alg, nil
+}
+
+// lookUpActive reads what is active, in the writer, so that it falls between two changes.
+func (s *Service) lookUpActive(ctx context.Context, k activeKey) (*Algorithm, error) {
+	var all [purposeCount]*Algorithm
+	err := s.write(ctx, func(tx Tx) (err error) {
+		all, err = s.loadActive(tx, k.owner)
+		return err
+	}, func() { s.actives.put(k, all[k.purpose]) })
+	return all[k.purpose], err
 }

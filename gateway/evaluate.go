@@ -152,7 +152,7 @@ func (s *Service) evaluated(alg *Algorithm, r *EvaluateRequest, a *EvaluateAnswe
 		if fault.KindOf(err) == fault.Invalid {
 			e.Stage = StageInvalid
 		}
-			e.ErrorCode, e.ErrorMessage = tell(err)
+		e.ErrorCode, e.ErrorMessage = tell(err)
 		s.trail.post(&e)
 		return
 	}
