@@ -90,7 +90,7 @@ func (h *house) openGateway(ctx context.Context, c Config, log *slog.Logger) (er
 	if err != nil {
 		return err
 	}
-	h.registry.MustRegister(h.gatewayDB.Collector())
+	h.registry.MustRegister(h.gatewayDB.Collector(), h.gateway.Collector())
 	return nil
 }
 
