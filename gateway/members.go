@@ -2,6 +2,8 @@ package gateway
 
 import (
 	"context"
+	"strings"
+	"unicode"
 
 	"holdfast/fault"
 )
@@ -13,8 +15,8 @@ const nameMost = 256
 // user who has too many merchants already, Forbidden for a session that may not write, NotFound when the session's user is not
 // stored here.
 func (s *Service) Onboard(ctx context.Context, session Session, name string) (SignedIn, error) {
-	if name == "" || len(name) > nameMost {
-		return SignedIn{}, invalid("Onboard", "merchant_name must have 1 to %d bytes", nameMost)
+	if name == "" || len(name) > nameMost || strings.ContainsFunc(name, unicode.IsControl) {
+		return SignedIn{}, invalid("Onboard", "merchant_name must be text of 1 to %d bytes", nameMost)
 	}
 	if err := Writes(session.principal()); err != nil {
 		return SignedIn{}, err

@@ -2,6 +2,7 @@ package gateway_test
 
 import (
 	"regexp"
+	"strings"
 	"testing"
 
 	"holdfast/fault"
@@ -23,7 +24,7 @@ func TestOnboard(t *testing.T) {
 	if err != nil || len(members) != 1 || members[0] != (gateway.Member{UserID: in.Session.UserID, Email: "ana@example.com", Role: gateway.RoleAdmin}) {
 		t.Errorf("%+v, %v", members, err)
 	}
-	for _, name := range []string{"", string(make([]byte, 257))} {
+	for _, name := range []string{"", strings.Repeat("n", 257), "a\x00b", "a\nb"} {
 		_, err := h.Onboard(t.Context(), in.Session, name)
 		wantKind(t, "a bad name", err, fault.Invalid)
 	}

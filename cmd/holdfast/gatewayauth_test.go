@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -356,6 +357,52 @@ func TestPublicGatewayRoutesAskByThemselves(t *testing.T) {
 		path := filled(route.Path)
 		if w := s.ask(route.Method, path, "{}", "x-api-key", "DE_00"); w.Code != 401 {
 			t.Errorf("%s %s by nobody: %d %s", route.Method, path, w.Code, w.Body)
+		}
+	}
+}
+
+// Guessing passwords is bounded by the line for hashes: whoever finds it full is told when to come back, and what goes on
+// beside it is not held up.
+func TestGuessingPasswordsIsBounded(t *testing.T) {
+	s := newShop(t, func(o *gateway.Options) { o.Sessions.PasswordCost = 9 })
+	bearer := "Bearer " + s.token(nil)
+	answers := make(chan *httptest.ResponseRecorder, 64)
+	var all sync.WaitGroup
+	for range cap(answers) {
+		all.Go(func() { answers <- s.ask("POST", "/auth/login", `{"email":"ana@example.com","password":"guess"}`) })
+	}
+	if w := s.ask("GET", "/auth/me", "", "Authorization", bearer); w.Code != 200 {
+		t.Errorf("beside the line: %d %s", w.Code, w.Body)
+	}
+	all.Wait()
+	close(answers)
+	count := map[int]int{}
+	for w := range answers {
+		count[w.Code]++
+		if w.Code == 429 && w.Header().Get("Retry-After") == "" {
+			t.Errorf("not told when to come back: %v", w.Header())
+		}
+	}
+	if count[401]+count[429] != cap(answers) || count[429] == 0 || count[401] < 17 {
+		t.Errorf("%v", count)
+	}
+}
+
+// What a client may send must never be an internal failure.
+func TestAuthRoutesTakeAnyBody(t *testing.T) {
+	s := newShop(t, nil)
+	bearer := "Bearer " + s.token(nil)
+	for _, route := range s.routes {
+		if !strings.HasPrefix(route.Path, "/auth/") && !strings.HasPrefix(route.Path, "/merchant/members") && !strings.HasPrefix(route.Path, "/onboarding/") {
+			continue
+		}
+		for _, body := range []string{"", "{", "[]", "null", "1", `"x"`, "{}", "\xff", `{"email":1}`, `{"email":null,"password":null,"merchant_id":null,"token":null}`,
+			`{"email":"a@b.io","password":"` + strings.Repeat("x", 5000) + `"}`, `{"email":"a@b.io","merchant_id":"\u0000","merchant_name":"\u0000","code":"","token":"","query":"%"}`,
+			`{"email":"a@b.io","role":["admin"]}`, strings.Repeat("[", 10_000)} {
+			w := s.ask(route.Method, route.Path, body, "Authorization", bearer, "x-admin-secret", shopSecret)
+			if w.Code >= 500 || w.Code >= 400 && !strings.HasPrefix(w.Body.String(), `{"code":"TE_04","message":"`) {
+				t.Errorf("%s %s %.60q: %d %s", route.Method, route.Path, body, w.Code, w.Body)
+			}
 		}
 	}
 }
