@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"slices"
 	"strings"
 
 	"holdfast/admission"
@@ -50,6 +51,9 @@ func (f *gatewayFront) health() []server.Route {
 	return f.finish(routes)
 }
 
+// urgent are the endpoints that a checkout waits for; when there is too much to do, they come before all others.
+var urgent = []string{"decide_gateway", "update_gateway_score", "routing_evaluate", "routing_hybrid"}
+
 // finish completes rows by what is the same for all.
 func (f *gatewayFront) finish(routes []server.Route) []server.Route {
 	for i := range routes {
@@ -63,6 +67,9 @@ func (f *gatewayFront) finish(routes []server.Route) []server.Route {
 		if route.Access != server.Public {
 			route.Access = server.Credential
 			route.Identify = server.Identify(f.api.Guard(route.Method, route.Path, gatewayapi.Identify(route.Identify)))
+		}
+		if route.Class == admission.Critical && !route.Infra && !slices.Contains(urgent, endpoint) {
+			route.Class = admission.Normal
 		}
 		route.UUIDs, route.Gate, route.Tally = true, f.gate, f.endpoints.Tally(endpoint)
 	}

@@ -88,7 +88,10 @@ func serve(ctx context.Context, c Config, s serving) (err error) {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	var beside sync.WaitGroup // what ends with ctx
-	beside.Go(func() { hurryOnSignal(ctx, hurry, served) })
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	defer signal.Stop(signals)
+	beside.Go(func() { hurryOnSignal(signals, hurry, served) })
 	beside.Go(func() {
 		select {
 		case err := <-h.failed:
@@ -111,17 +114,16 @@ func serve(ctx context.Context, c Config, s serving) (err error) {
 	return err
 }
 
-// hurryOnSignal closes hurry when a second signal asks for the end: ctx has ended with the first.
-func hurryOnSignal(ctx context.Context, hurry chan<- struct{}, served <-chan struct{}) {
-	<-ctx.Done()
-	again := make(chan os.Signal, 1)
-	signal.Notify(again, os.Interrupt, syscall.SIGTERM)
-	defer signal.Stop(again)
-	select {
-	case <-again:
-		close(hurry)
-	case <-served:
+// hurryOnSignal closes hurry at the second signal that asks for the end: the first is main's too, and ends the context.
+func hurryOnSignal(signals <-chan os.Signal, hurry chan<- struct{}, served <-chan struct{}) {
+	for range 2 {
+		select {
+		case <-signals:
+		case <-served:
+			return
+		}
 	}
+	close(hurry)
 }
 
 // warn says once what of the configuration does not do what its reader might think.

@@ -61,10 +61,10 @@ func (l *lockedText) String() string {
 	return l.text.String()
 }
 
-// startServer runs serve on data and waits until it takes requests.
-func startServer(t testing.TB, data string) *served {
+// startServer runs serve on data, with more arguments, and waits until it takes requests.
+func startServer(t testing.TB, data string, more ...string) *served {
 	t.Helper()
-	s := launch(t, data)
+	s := launch(t, data, more...)
 	s.eventually("the server is not ready", func() bool {
 		select {
 		case <-s.ended:
@@ -82,19 +82,25 @@ func startServer(t testing.TB, data string) *served {
 	return s
 }
 
-// launch runs serve on data and does not wait.
-func launch(t testing.TB, data string) *served {
+// freeAddr is an address of this machine that nobody listens at just now.
+func freeAddr(t testing.TB) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	addr := l.Addr().String()
 	if err := l.Close(); err != nil {
 		t.Fatal(err)
 	}
+	return l.Addr().String()
+}
+
+// launch runs serve on data and does not wait.
+func launch(t testing.TB, data string, more ...string) *served {
+	t.Helper()
+	addr := freeAddr(t)
 	transport := &http.Transport{MaxIdleConnsPerHost: 64}
-	s := &served{TB: t, cmd: exec.Command(program(t), "serve", "--data", data, "--addr", addr), url: "http://" + addr, data: data,
+	s := &served{TB: t, cmd: exec.Command(program(t), append([]string{"serve", "--data", data, "--addr", addr}, more...)...), url: "http://" + addr, data: data,
 		ended: make(chan struct{}), client: &http.Client{Transport: transport, Timeout: scriptPatience}}
 	s.cmd.Stdout, s.cmd.Stderr = &s.log, &s.log
 	s.cmd.Env = append(os.Environ(), "SYNTRA_RATE_LIMIT_RPS=1000000", "SYNTRA_RATE_LIMIT_BURST=1000000", "HOLDFAST_DRAIN_DELAY=0")
