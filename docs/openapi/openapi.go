@@ -7,5 +7,11 @@ import _ "embed"
 //go:embed decision.json
 var decision []byte
 
+//go:embed gateway.json
+var gateway []byte
+
 // Decision is the OpenAPI 3.1 description of the decision API. It must not be changed.
 func Decision() []byte { return decision }
+
+// Gateway is the OpenAPI 3.1 description of the gateway API. It must not be changed.
+func Gateway() []byte { return gateway }

@@ -16,14 +16,9 @@ const (
 	headerKey           = "X-Api-Key"
 )
 
-// credentials reads what a caller shows. Of several Authorization headers the first bearer counts: one for a proxy must not hide
-// it.
+// credentials reads what a caller shows.
 func credentials(h http.Header) (c gateway.Credentials) {
-	for _, one := range h[headerAuthorization] {
-		if !c.HasAuthorization || !gateway.IsBearer(c.Authorization) && gateway.IsBearer(one) {
-			c.Authorization, c.HasAuthorization = one, true
-		}
-	}
+	c.Authorization, c.HasAuthorization = firstOf(h, headerAuthorization)
 	c.AdminSecret, c.HasAdminSecret = firstOf(h, headerSecret)
 	c.APIKey, _ = firstOf(h, headerKey)
 	return c
@@ -58,7 +53,7 @@ func (a *API) Guard(method, path string, identify Identify) Identify {
 		identify = a.Identify
 	}
 	permits := gateway.Writes
-	if method == http.MethodGet || method == http.MethodPost && reads(path) {
+	if OnlyReads(method, path) {
 		permits = gateway.Reads
 	}
 	return func(r *http.Request, now time.Time) (ident.Principal, error) {
@@ -70,7 +65,11 @@ func (a *API) Guard(method, path string, identify Identify) Identify {
 	}
 }
 
-// reads reports whether a POST route changes nothing.
+// OnlyReads reports whether a route changes nothing, so that reading is all that its caller must be allowed.
+func OnlyReads(method, path string) bool {
+	return method == http.MethodGet || method == http.MethodPost && reads(path)
+}
+
 func reads(path string) bool {
 	return path == "/routing/evaluate" || path == "/rule/get" || strings.HasPrefix(path, "/routing/list/") ||
 		strings.HasSuffix(path, "/seed-costs/simulate")
