@@ -410,3 +410,45 @@ func TestAuthRoutesTakeAnyBody(t *testing.T) {
 		}
 	}
 }
+
+// elsewhere are bodies that would do, and name a merchant that is not the caller's.
+var elsewhere = map[string]string{
+	"/decide-gateway": `{"merchantId":"shop","eligibleGatewayList":["a"],"paymentInfo":{"paymentId":"p","amount":1,"currency":"EUR",
+		"paymentType":"ORDER_PAYMENT","paymentMethodType":"CARD","paymentMethod":"CREDIT"}}`,
+	"/update-gateway-score": `{"merchantId":"shop","gateway":"a","paymentId":"p","status":"CHARGED"}`,
+	"/routing/create":       `{"name":"n","created_by":"shop","algorithm":{"type":"single","data":{"gateway_name":"a","gateway_id":null}}}`,
+	"/routing/evaluate":     `{"created_by":"shop","parameters":{}}`,
+	"/routing/hybrid":       `{"static_routing_request":{"created_by":"shop","parameters":{}}}`,
+	"/routing/update":       `{"created_by":"shop","routing_algorithm_id":"r","name":"n","algorithm":{"type":"single","data":{"gateway_name":"a","gateway_id":null}}}`,
+	"":                      `{"created_by":"shop","merchant_id":"shop","merchantId":"shop","routing_algorithm_id":"r","name":"n","enabled":true,"gateway":"a"}`,
+}
+
+// nobodys are routes that name no merchant.
+func nobodys(path string) bool {
+	for _, prefix := range []string{"/config/routing-keys", "/gsm/options", "/debit-routing/tables", "/analytics/", "/admin/"} {
+		if strings.HasPrefix(path, prefix) {
+			return true
+		}
+	}
+	return false
+}
+
+// The walk of every route that names a merchant by a caller who belongs to another.
+func TestNoGatewayRouteReachesAnotherMerchant(t *testing.T) {
+	s := newShop(t, nil)
+	s.merchant("shop")
+	s.merchant("other")
+	other := s.token(jwt.MapClaims{"merchant_id": "other"})
+	for _, route := range s.routes {
+		if route.Access == server.Public || nobodys(route.Path) {
+			continue
+		}
+		body, known := elsewhere[route.Path]
+		if !known {
+			body = elsewhere[""]
+		}
+		if w := s.ask(route.Method, filled(route.Path), body, "Authorization", "Bearer "+other, "x-tenant-id", "public"); w.Code != 403 {
+			t.Errorf("%s %s: %d %s", route.Method, route.Path, w.Code, w.Body)
+		}
+	}
+}
