@@ -122,8 +122,3 @@ func permits(p ident.Principal, least ident.Role, permission string) error {
 	}
 	return nil
 }
-
-// apiKey returns the key and the merchant that a key's text stands for.
-func (s *Service) apiKey(context.Context, string, time.Time) (id string, m MerchantID, err error) {
-	return "", "", errBadKey
-}

@@ -265,13 +265,13 @@ func (c *choice) explore() {
 
 // outages lowers the scores of gateways in a scheduled outage.
 func (c *choice) outages() {
-	list := c.service.outages.Load()
-	if list.empty() {
+	shared, own := c.service.outages.Load(), c.set.outages
+	if shared.empty() && own.empty() {
 		return
 	}
 	a := c.answer
 	for i := range a.Ranked {
-		if list.applies(a.Ranked[i].Gateway, c.merchant.id, &c.request.Payment, c.now) {
+		if g, p := a.Ranked[i].Gateway, &c.request.Payment; shared.applies(g, p, c.now) || own.applies(g, p, c.now) {
 			a.Ranked[i].Score /= outageDivisor
 			a.Outage = true
 		}

@@ -66,6 +66,7 @@ type Service struct {
 	metrics    *metrics
 	sessions   sessionKeeper
 	actives    actives
+	keys       keyCache
 
 	context context.Context // of the goroutines; ends in Close
 	stop    context.CancelFunc
@@ -98,6 +99,7 @@ func Open(ctx context.Context, o Options) (*Service, error) {
 	s.metrics = newMetrics(s)
 	s.merchants.open()
 	s.actives.open()
+	s.keys.open()
 	s.ledger.start(o.Storage, o.Log)
 	s.global.tops = map[string][]top{}
 	s.outcomes.staged = map[stage]uint64{}
@@ -109,6 +111,11 @@ func Open(ctx context.Context, o Options) (*Service, error) {
 			return err
 		}
 		s.deployment.Store(d)
+		shared, err := loadOutages(v, 0, s.nowMS())
+		if err != nil {
+			return err
+		}
+		s.outages.Store(shared)
 		return errors.Join(s.loadEndings(v), s.loadTables(v))
 	})
 	if err != nil {
@@ -154,20 +161,28 @@ func (s *Service) write(ctx context.Context, change func(Tx) error, applied func
 // reconfigure changes what is stored about one merchant and makes the next request see it: change runs with the merchant's
 // row, and the settings are read anew after it, in the same transaction. NotFound when there is no such merchant.
 func (s *Service) reconfigure(ctx context.Context, id MerchantID, change func(Tx, MerchantRow) error) error {
+	_, err := s.reconfigured(ctx, id, change)
+	return err
+}
+
+// reconfigured is reconfigure that returns the settings after the change.
+func (s *Service) reconfigured(ctx context.Context, id MerchantID, change func(Tx, MerchantRow) error) (*settings, error) {
 	var fresh *settings
-	return s.write(ctx, func(tx Tx) error {
+	err := s.write(ctx, func(tx Tx) error {
 		row, err := tx.Merchant(id)
 		if err != nil {
-			return err
+			return named(err, id)
 		}
 		if err := change(tx, row); err != nil {
 			return err
 		}
 		fresh, err = s.loadSettings(tx, id)
 		return err
-	}, func() {
-		s.adopt(id, fresh)
-	})
+	}, func() { s.adopt(id, fresh) })
+	if err != nil { // fresh may still be the writer's
+		return nil, err
+	}
+	return fresh, nil
 }
 
 // adopt makes fresh what the next request of the merchant sees; a merchant that is not in memory is loaded when it is asked
@@ -188,18 +203,21 @@ func (s *Service) merchant(ctx context.Context, id MerchantID) (*merchant, error
 		return nil, noMerchant(id)
 	}
 	var m *merchant
-	err := s.write(ctx, func(tx Tx) (err error) {
+	err := s.storage.Write(ctx, Write{Change: func(tx Tx) (err error) {
 		m, err = s.loadMerchant(tx, id)
 		return err
-	}, func() { m = s.merchants.add(m) })
-	switch {
-	case err == nil:
-		return m, nil
-	case fault.KindOf(err) == fault.NotFound:
-		s.merchants.miss(id, s.options.Now())
-		return nil, noMerchant(id)
+	}, Applied: func(err error) {
+		switch {
+		case err == nil:
+			m = s.merchants.add(m)
+		case fault.KindOf(err) == fault.NotFound: // noted here and not later, when the merchant may have been created
+			s.merchants.miss(id, s.options.Now())
+		}
+	}})
+	if err != nil {
+		return nil, named(err, id)
 	}
-	return nil, err
+	return m, nil
 }
 
 func noMerchant(id MerchantID) *fault.Error {

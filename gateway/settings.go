@@ -1,10 +1,14 @@
 package gateway
 
+import "sync/atomic"
+
 // settings is everything that a decision reads of one merchant's configuration. It is immutable: a change makes a new one,
 // and every request reads one of them whole.
 type settings struct {
 	row         MerchantRow
 	features    [featureCount]Switch
+	excluded    [featureCount]bool // the deployment's switches do not count
+	wide        *atomic.Pointer[deployment]
 	success     *SuccessConfig     // nil when nothing is stored
 	elimination *EliminationConfig // nil when nothing is stored
 	debit       *DebitConfig       // nil when nothing is stored
@@ -13,6 +17,8 @@ type settings struct {
 	priority    []Name                   // gateway_priority, in order
 	active      [purposeCount]*Algorithm // compiled; nil when none is active
 	costs       costBook                 // seed costs
+	outages     *outageList              // the merchant's own
+	input       []byte                   // the elimination config as stored
 	flow        bool                     // the merchant-level payment-flow flag that turns elimination on
 }
 
@@ -97,10 +103,11 @@ type Dimensions struct {
 
 // deployment is what applies to all merchants; immutable as settings are.
 type deployment struct {
-	success     *SuccessConfig // SR_V3_INPUT_CONFIG_DEFAULT
-	threshold   float64        // elimination threshold without another
-	penalty     float64        // gateway_penalty_factor, percent
-	reward      float64        // gateway_reward_factor, percent
-	softReset   bool           // gateway_reset_score_enabled
-	exploreOnly bool           // count only the feedback of explored decisions, as the reference does
+	features    [featureCount]Switch // on for merchants that are not excluded
+	success     *SuccessConfig       // SR_V3_INPUT_CONFIG_DEFAULT
+	threshold   float64              // elimination threshold without another
+	penalty     float64              // gateway_penalty_factor, percent
+	reward      float64              // gateway_reward_factor, percent
+	softReset   bool                 // gateway_reset_score_enabled
+	exploreOnly bool                 // count only the feedback of explored decisions, as the reference does
 }
