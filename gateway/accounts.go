@@ -155,8 +155,8 @@ func (s *Service) known(ctx context.Context, op string, id MerchantID) (*merchan
 	return s.merchant(ctx, id)
 }
 
-// DeleteMerchant removes a merchant with its keys, configuration, features, active algorithms, outages and scores; sessions at
-// it are over. A merchant of that id that is created later starts afresh. NotFound when there is none.
+// DeleteMerchant removes a merchant with its keys, configuration, features, algorithms, outages and scores; sessions at it are
+// over. A merchant of that id that is created later starts afresh. NotFound when there is none.
 func (s *Service) DeleteMerchant(ctx context.Context, id MerchantID) error {
 	const op = "DeleteMerchant"
 	if err := checkMerchant(op, id); err != nil {
@@ -173,13 +173,30 @@ func (s *Service) DeleteMerchant(ctx context.Context, id MerchantID) error {
 		if keys, err = tx.Keys(row.Key); err != nil {
 			return err
 		}
-		return errors.Join(tx.DeleteMerchant(row.Key), s.storeEnding(tx, over))
+		return errors.Join(dropAlgorithms(tx, id), tx.DeleteMerchant(row.Key), s.storeEnding(tx, over))
 	}, func() {
 		s.merchants.remove(id)
+		for p := range purposeCount {
+			s.actives.put(activeKey{id, p}, nil)
+		}
 		s.keys.forget(keys)
 		s.sessions.ended.add(over, now)
 	})
 	return named(err, id)
+}
+
+// dropAlgorithms removes an owner's algorithms, the active ones too.
+func dropAlgorithms(tx Tx, owner MerchantID) error {
+	all, err := tx.Algorithms(owner)
+	if err != nil {
+		return err
+	}
+	for i := range all {
+		if err := errors.Join(tx.Deactivate(owner, all[i].ID), tx.DropAlgorithm(all[i].ID)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // checkMerchant returns Invalid unless id may be a merchant's.

@@ -22,9 +22,9 @@ const (
 
 // The bounds of a merchant's keys.
 const (
-	MaxKeys        = 1000 // that are not revoked
-	maxRevoked     = 1000 // that are still listed: the oldest are forgotten beyond that
-	maxDescription = 1024 // bytes
+	MaxKeys    = 1000 // that are not revoked
+	maxRevoked = 1000 // that are still listed: the oldest are forgotten beyond that
+	maxKeyText = 1024 // bytes
 )
 
 // KeyRow is an API key as stored: its SHA-256, never itself.
@@ -66,8 +66,8 @@ func (s *Service) CreateKey(ctx context.Context, id MerchantID, description stri
 	if err := checkMerchant(op, id); err != nil {
 		return "", KeyRow{}, err
 	}
-	if len(description) > maxDescription {
-		return "", KeyRow{}, invalid(op, "description is longer than %d bytes", maxDescription)
+	if len(description) > maxKeyText {
+		return "", KeyRow{}, invalid(op, "description is longer than %d bytes", maxKeyText)
 	}
 	key, row := newKey(id, description, s.nowMS())
 	err := s.write(ctx, func(tx Tx) error {
