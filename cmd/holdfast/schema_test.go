@@ -133,7 +133,11 @@ func (d *description) operation(method, path string) map[string]any {
 	for _, path := range []string{path, "/v1" + path} {
 		segments := strings.Split(path, "/")
 		for _, p := range d.paths {
-			if slices.EqualFunc(p.segments, segments, func(want, got string) bool {
+			got := segments
+			if n := len(p.segments); p.segments[n-1] == "{rest}" && len(got) > n {
+				got = got[:n]
+			}
+			if slices.EqualFunc(p.segments, got, func(want, got string) bool {
 				return want == got || strings.HasPrefix(want, "{") && got != ""
 			}) {
 				if o, ok := p.methods[strings.ToLower(method)].(map[string]any); ok {

@@ -1,0 +1,132 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/golang-jwt/jwt/v5"
+)
+
+const (
+	decidedMembers = "debit_routing_output decided_gateway fallback_gateways filter_wise_gateways gateway_before_evaluation gateway_mga_id_map " +
+		"gateway_priority_map is_dynamic_mga_enabled is_rust_based_decider is_scheduled_outage latency multi_objective_info " +
+		"priority_logic_output priority_logic_tag reset_approach routing_approach routing_dimension routing_dimension_level"
+	costDecide = `{"merchantId":"shop","eligibleGatewayList":["alphapay","mercato"],"rankingAlgorithm":"SR_BASED_ROUTING","enableMultiObjective":true,` +
+		`"paymentInfo":{"paymentId":"ord-1","amount":42.5,"currency":"EUR","paymentType":"ORDER_PAYMENT","paymentMethodType":"CARD","paymentMethod":"CREDIT","cardSwitchProvider":"VISA"}}`
+)
+
+func TestCostsOverHTTP(t *testing.T) {
+	s := newShop(t, nil)
+	s.merchant("shop")
+	s.merchant("other")
+	auth := []string{"Authorization", "Bearer " + s.token(nil)}
+	ask := func(method, path, body string) map[string]any {
+		t.Helper()
+		w := s.ask(method, path, body, auth...)
+		if path == "/decide-gateway" {
+			return s.must(200, decidedMembers, w)
+		}
+		return s.must(200, "merchant_id rows", w)
+	}
+	if got := ask("POST", "/decide-gateway", costDecide); got["multi_objective_info"] != nil || got["decided_gateway"] != "alphapay" {
+		t.Errorf("without costs: %v", got)
+	}
+	stored := ask("PUT", "/merchant-account/shop/seed-costs", `{"rows":[{"psp":"alphapay","interchange_bps":150,"scheme_bps":20,"markup_bps":30},
+		{"psp":"mercato","markup_bps":110,"card_network":"Visa"}]}`)
+	if row := stored["rows"].([]any)[0].(map[string]any); row["effective_pct_bps"] != 200. {
+		t.Errorf("%v", stored)
+	}
+	got := ask("POST", "/decide-gateway", costDecide)
+	info, _ := got["multi_objective_info"].(map[string]any)
+	if info == nil || got["decided_gateway"] != "mercato" || got["routing_approach"] != "SR_SELECTION_MULTI_OBJECTIVE" ||
+		info["outcome"] != "COST_WON" || info["costSavedBps"] != 90. || info["qualifiedCount"] != 2. || info["margin"] != 1. {
+		t.Errorf("with costs: %v", got)
+	}
+	if map1 := got["gateway_priority_map"].(map[string]any); map1["alphapay"] != 1. || map1["mercato"] != 1. {
+		t.Errorf("the scores are what is known, not what it costs: %v", map1)
+	}
+	amex := strings.Replace(costDecide, `"VISA"`, `"AMEX"`, 1)
+	if got := ask("POST", "/decide-gateway", amex); got["decided_gateway"] != "alphapay" || got["multi_objective_info"].(map[string]any)["qualifiedCount"] != 1. {
+		t.Errorf("a network without a row: %v", got)
+	}
+	const other = "/merchant-account/other/seed-costs"
+	s.refused("another merchant's", 403, "TE_04", s.ask("GET", other, "", auth...))
+	s.refused("another merchant's", 403, "TE_04", s.ask("PUT", other, `{"rows":[]}`, auth...))
+	s.refused("another merchant's", 403, "TE_04", s.ask("DELETE", other, "", auth...))
+	s.refused("another merchant's", 403, "TE_04", s.ask("POST", other+"/simulate", `{"amount":1}`, auth...))
+	s.must(200, "merchant_id rows", s.ask("GET", other, "", "x-admin-secret", shopSecret))
+	reader := "Bearer " + s.token(jwt.MapClaims{"perms": []string{"routing:read"}})
+	if w := s.ask("POST", "/merchant-account/shop/seed-costs/simulate", `{"amount":42.5}`, "Authorization", reader); w.Code != 200 {
+		t.Errorf("simulating by a session that reads: %d %s", w.Code, w.Body)
+	}
+	s.refused("an amount of nothing", 400, "TE_04", s.ask("POST", "/merchant-account/shop/seed-costs/simulate", `{"amount":0}`, auth...))
+	s.must(200, "merchant_id message", s.ask("DELETE", "/merchant-account/shop/seed-costs", "", auth...))
+	if got := ask("POST", "/decide-gateway", costDecide); got["multi_objective_info"] != nil {
+		t.Errorf("costs removed: %v", got)
+	}
+}
+
+// The tables of all merchants are the operator's: others read them.
+func TestOperatorsTablesOverHTTP(t *testing.T) {
+	s := newShop(t, nil)
+	s.merchant("shop")
+	auth := []string{"Authorization", "Bearer " + s.token(nil)}
+	secret := []string{"x-admin-secret", shopSecret}
+	for _, c := range []struct{ path, body, says string }{
+		{"/gsm/options", `{"rules":[{"connector":"mercato","errorCode":"E7","decision":"requeue"}]}`, `"errorCode":"E7"`},
+		{"/debit-routing/tables", `{"bins":[{"from":"453210","to":"453210","networks":["VISA","NYCE"],"card_type":"debit"}]}`, `"NYCE"]`},
+	} {
+		shipped := s.ask("GET", c.path, "", auth...)
+		if shipped.Code != 200 || strings.Contains(shipped.Body.String(), c.says) {
+			t.Errorf("%s: %d %s", c.path, shipped.Code, shipped.Body)
+		}
+		s.refused("a merchant's import", 403, "TE_04", s.ask("PUT", c.path, c.body, auth...))
+		s.refused("a merchant's reset", 403, "TE_04", s.ask("DELETE", c.path, "", auth...))
+		if w := s.ask("PUT", c.path, c.body, secret...); w.Code != 200 || !strings.Contains(w.Body.String(), c.says) {
+			t.Errorf("%s: %d %s", c.path, w.Code, w.Body)
+		}
+		if w := s.ask("GET", c.path, "", auth...); w.Code != 200 || !strings.Contains(w.Body.String(), c.says) {
+			t.Errorf("%s after the import: %d %s", c.path, w.Code, w.Body)
+		}
+		if w := s.ask("DELETE", c.path, "", secret...); w.Code != 200 || w.Body.String() != shipped.Body.String() {
+			t.Errorf("%s after the reset: %d %s", c.path, w.Code, w.Body)
+		}
+	}
+	const failure = `{"merchantId":"shop","gateway":"mercato","status":"FAILURE","paymentId":"ord-2",` +
+		`"errorInfo":{"connector":"mercato","flow":"Authorize","errorCode":"54","errorMessage":"expired"}}`
+	w := s.ask("POST", "/update-gateway-score", failure, auth...)
+	if w.Code != 200 || !strings.Contains(w.Body.String(), `"gsm_info":{"decision":"do_default","stepUpPossible":false,`) ||
+		!strings.Contains(w.Body.String(), `"unifiedMessage":"Problem with the payment method details"`) {
+		t.Errorf("%d %s", w.Code, w.Body)
+	}
+}
+
+// What a dashboard asks for when it starts is answered, and empty.
+func TestLaterRoutesOverHTTP(t *testing.T) {
+	s := newShop(t, nil)
+	s.merchant("shop")
+	auth := []string{"Authorization", "Bearer " + s.token(nil), "x-tenant-id", "public"}
+	for _, path := range []string{"connectors", "connectors/mercato/reports", "cost-clusters", "connector-fees"} {
+		if w := s.ask("GET", "/merchant-account/shop/"+path, "", auth...); w.Code != 200 || w.Body.String() != "[]" {
+			t.Errorf("%s: %d %s", path, w.Code, w.Body)
+		}
+	}
+	for _, c := range []struct{ method, path, says string }{
+		{"GET", "/merchant-account/shop/cost-coverage", `"coverage_pct":0`},
+		{"POST", "/merchant-account/shop/connectors/mercato/reports", `"rows_ingested":0`},
+		{"POST", "/webhooks/settlement/mercato", `"accepted":false`},
+		{"GET", "/analytics/experiment/e-1/results", `"verdict":"collecting_data"`},
+		{"GET", "/analytics/experiment/e-1/transactions", `"transactions":[]`},
+	} {
+		if w := s.ask(c.method, c.path, "", auth...); w.Code != 200 || !strings.Contains(w.Body.String(), c.says) {
+			t.Errorf("%s: %d %s", c.path, w.Code, w.Body)
+		}
+	}
+	for path, to := range map[string]string{"/decision_gateway": "/decide-gateway", "/update-score": "/update-gateway-score"} {
+		w := s.ask("POST", path, `{"anything":1}`)
+		s.refused(path, 404, "TE_02", w)
+		if !strings.Contains(w.Body.String(), to) {
+			t.Errorf("%s points nowhere: %s", path, w.Body)
+		}
+	}
+}
