@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -101,7 +102,7 @@ func (c *Catalogue) key(name string) *Key {
 
 // ParseCatalogue makes a catalogue of configuration: every key's table, with type and, where they apply, values, min_value,
 // max_value, min_length, max_length, exact_length and regex. Values are one text with commas, or a list of texts. An empty
-// configuration is the default catalogue. Errors are Invalid and name the key.
+// configuration is the default catalogue. Other members are ignored. Errors are Invalid and name the key.
 func ParseCatalogue(config map[string]any) (*Catalogue, error) {
 	if len(config) == 0 {
 		return DefaultCatalogue(), nil
@@ -151,8 +152,6 @@ func parseKey(name string, table map[string]any) (Key, error) {
 			k.MaxLength, err = limit(name, member, v)
 		case "exact_length":
 			k.ExactLength, err = limit(name, member, v)
-		default:
-			err = badKey(name, "%s is not known", clip(member))
 		}
 		if err != nil {
 			return k, err
@@ -208,6 +207,11 @@ func limit(name, member string, v any) (*int64, error) {
 	case float64:
 		n = int64(v)
 		if float64(n) != v {
+			return nil, badKey(name, "%s must be a whole number", member)
+		}
+	case string: // from the environment
+		var err error
+		if n, err = strconv.ParseInt(v, 10, 64); err != nil {
 			return nil, badKey(name, "%s must be a whole number", member)
 		}
 	default:

@@ -52,10 +52,10 @@ func (k *checker) condition(c *comparisonText, position int) error {
 	}
 	o := &c.operand
 	if !key.Type.takes(o.kind) {
-		return fail("a key of type %s is not compared with a %s", key.Type, o.kind)
+		return fail("a key of type %s is not compared with values of type %s", key.Type, o.kind)
 	}
 	if !o.kind.takes(c.op) {
-		return fail("%s cannot be used with a %s", c.op, o.kind)
+		return fail("%s cannot be used with values of type %s", c.op, o.kind)
 	}
 	if value, why := key.fault(o); why != "" {
 		return fail("the value %s %s", value, why)

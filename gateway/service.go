@@ -26,8 +26,8 @@ type Options struct {
 	SessionSecret []byte
 	Sessions      SessionOptions // what users and their sessions go by; see sessions.go
 	Trail         TrailOptions   // how much of the audit trail is kept
-	Catalogue     *Catalogue     // the keys that rules may use; nil is DefaultCatalogue
-	Filters       *Filters       // which connectors are eligible for what; nil lets everything pass
+	Catalogue     *Catalogue     // the keys that rules may use; nil is what Deployment.RoutingKeys say
+	Filters       *Filters       // which connectors are eligible for what; nil is what Deployment.Filters say
 }
 
 func (o *Options) fill() {
@@ -41,9 +41,19 @@ func (o *Options) fill() {
 		o.Entropy = rand.Uint64
 	}
 	o.Trail.fill()
+}
+
+// parse makes what rules go by of the deployment's tables. Errors are Invalid and name the place.
+func (o *Options) parse() (err error) {
 	if o.Catalogue == nil {
-		o.Catalogue = DefaultCatalogue()
+		if o.Catalogue, err = ParseCatalogue(o.Deployment.RoutingKeys); err != nil {
+			return err
+		}
 	}
+	if o.Filters == nil {
+		o.Filters, err = ParseFilters(o.Deployment.Filters)
+	}
+	return err
 }
 
 // Service answers for every merchant of one store.
@@ -95,6 +105,9 @@ func (m *merchant) use(now time.Time) {
 // Open starts the service on its storage. Its goroutines stop in Close.
 func Open(ctx context.Context, o Options) (*Service, error) {
 	o.fill()
+	if err := o.parse(); err != nil {
+		return nil, err
+	}
 	s := &Service{options: o, storage: o.Storage, log: o.Log, trail: newTrail()}
 	s.metrics = newMetrics(s)
 	s.merchants.open()

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"holdfast/admission"
+	"holdfast/fault"
 	"holdfast/gateway"
 )
 
@@ -250,6 +251,13 @@ func (c *Config) validateGateway() error {
 		if c.given[s.name] && !slices.Contains(c.Services, "gateway") {
 			return fmt.Errorf("%s: means nothing without the gateway service", s.name)
 		}
+	}
+	d := &c.gateway.deployment
+	if _, err := gateway.ParseCatalogue(d.RoutingKeys); err != nil {
+		return errors.New(fault.MessageOf(err))
+	}
+	if _, err := gateway.ParseFilters(d.Filters); err != nil {
+		return errors.New(fault.MessageOf(err))
 	}
 	return nil
 }
