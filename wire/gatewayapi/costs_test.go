@@ -26,7 +26,7 @@ var (
 )
 
 // costAPI is an API over a real store with the merchants shop_lisbon and shop_porto.
-func costAPI(t *testing.T) *API {
+func costAPI(t testing.TB) *API {
 	t.Helper()
 	db, err := store.Open(t.Context(), store.Options{Path: filepath.Join(t.TempDir(), "gateway.db"), Migrations: gateways.Migrations()})
 	if err != nil {
@@ -58,7 +58,7 @@ func costAPI(t *testing.T) *API {
 }
 
 // ask calls a handler as the server does.
-func ask(t *testing.T, h Handler, who ident.Principal, body string, params ...string) *httptest.ResponseRecorder {
+func ask(t testing.TB, h Handler, who ident.Principal, body string, params ...string) *httptest.ResponseRecorder {
 	t.Helper()
 	r := httptest.NewRequest(http.MethodPost, "/", nil)
 	r.Header.Set("Content-Type", "application/json")
