@@ -1,6 +1,7 @@
 package lab
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -95,6 +96,9 @@ type budgets struct {
 	table  report.Table
 	blocks report.Table
 	ratios report.Chart
+
+	connections int         // of a comparison; 0 means 8
+	found       []*measured // of the newest comparison, bare handler first in each block
 }
 
 func (r *run) budget(ctx context.Context, plan BudgetOptions) error {
@@ -104,7 +108,29 @@ func (r *run) budget(ctx context.Context, plan BudgetOptions) error {
 		return err
 	}
 	defer server.stop()
-	b := &budgets{plan: plan, server: server,
+	b := newBudgets(plan, server)
+	if err := r.parts(ctx, b); err != nil {
+		return err
+	}
+	if err := r.logged(ctx, b); err != nil {
+		return err
+	}
+	r.show(b)
+	return nil
+}
+
+// show adds the tables to the report.
+func (r *run) show(b *budgets) {
+	r.doc.Tables = append(r.doc.Tables, b.table)
+	if len(b.blocks.Rows) > 0 {
+		r.doc.Tables = append(r.doc.Tables, b.blocks)
+		r.doc.Charts = append(r.doc.Charts, b.ratios)
+	}
+}
+
+// newBudgets returns empty tables.
+func newBudgets(plan BudgetOptions, server *child) *budgets {
+	return &budgets{plan: plan, server: server,
 		table: report.Table{Name: "budgets", Title: "Budgets", Columns: []report.Column{{Key: "budget", Title: "budget"},
 			{Key: "goal", Title: "goal"}, {Key: "measured", Title: "measured", Digits: 3}, {Key: "lower", Title: "from", Digits: 3},
 			{Key: "upper", Title: "to", Digits: 3}, {Key: "grade", Title: "result"}},
@@ -116,18 +142,6 @@ func (r *run) budget(ctx context.Context, plan BudgetOptions) error {
 				{Key: "bare_cpu_us", Title: "bare CPU-µs", Digits: 1}, {Key: "decide_cpu_us", Title: "decide CPU-µs", Digits: 1},
 				{Key: "client_cpu_us", Title: "client CPU-µs", Digits: 1}, {Key: "decide_p99_ms", Title: "p99 ms", Digits: 2}}},
 		ratios: report.Chart{Title: "Throughput against the bare handler", X: "block", Y: "ratio", Goal: 0.65}}
-	if err := r.parts(ctx, b); err != nil {
-		return err
-	}
-	if err := r.logged(ctx, b); err != nil {
-		return err
-	}
-	r.doc.Tables = append(r.doc.Tables, b.table)
-	if len(b.blocks.Rows) > 0 {
-		r.doc.Tables = append(r.doc.Tables, b.blocks)
-		r.doc.Charts = append(r.doc.Charts, b.ratios)
-	}
-	return nil
 }
 
 func (r *run) parts(ctx context.Context, b *budgets) error {
@@ -187,11 +201,19 @@ func (b *budgets) row(budget, goal string, v stats.Interval, g report.Grade) {
 	b.table.Add(budget, goal, v.Estimate, v.Lower, v.Upper, g.String())
 }
 
-// comparison is a subject with its goals; 0 sets none.
+// comparison is something to measure with its goals; 0 sets none.
 type comparison struct {
-	subject
+	measurable
 	rate float64 // least ratio of throughput to the bare handler's
 	cpu  float64 // greatest ratio of processor time per request
+}
+
+// measurable is load that a bare handler can stand for.
+type measurable interface {
+	title() string
+	// create prepares the server and returns the size in bytes of an answer.
+	create(ctx context.Context, c *control) (int, error)
+	cell(connections int, d time.Duration) cell
 }
 
 // compare runs the ABBA blocks of one subject. Both servers are up all the time; the one not measured is idle.
@@ -206,25 +228,26 @@ func (r *run) compare(ctx context.Context, b *budgets, c comparison) error {
 	}
 	defer bare.stop()
 	sides := map[stats.Side]*child{stats.A: bare, stats.B: b.server}
-	const connections = 8
+	connections := cmp.Or(b.connections, 8)
 	for _, side := range []stats.Side{stats.A, stats.B} { // warms caches and grows heaps; not looked at
-		r.step("%s: warming up", c.name)
+		r.step("%s: warming up", c.title())
 		if _, err := r.measure(ctx, sides[side], c.cell(connections, b.plan.Segment)); err != nil {
 			return err
 		}
 	}
 	var found []*measured
 	for i, side := range stats.Schedule(b.plan.Blocks) {
-		r.step("%s: block %d of %d", c.name, i/4+1, b.plan.Blocks)
+		r.step("%s: block %d of %d", c.title(), i/4+1, b.plan.Blocks)
 		m, err := r.measure(ctx, sides[side], c.cell(connections, b.plan.Segment))
 		if err != nil {
 			return err
 		}
 		if side == stats.B {
-			r.note(c.name, m)
+			r.note(c.title(), m)
 		}
 		found = append(found, m)
 	}
+	b.found = found
 	r.compared(b, c, found)
 	return nil
 }
@@ -238,31 +261,31 @@ func (r *run) compared(b *budgets, c comparison, found []*measured) {
 		costs = append(costs, perRequest(m.server, answers))
 	}
 	rateRatios, costRatios := stats.Ratios(rates), stats.Ratios(costs)
-	series := report.Series{Name: c.name}
+	series := report.Series{Name: c.title()}
 	for i := 0; i+4 <= len(found) && i/4 < len(rateRatios); i += 4 {
 		n := i / 4
 		cost, client := math.NaN(), found[i+1].Total()
 		if n < len(costRatios) {
 			cost = costRatios[n]
 		}
-		b.blocks.Add(c.name, n+1, rateRatios[n], cost, (rates[i]+rates[i+3])/2, (rates[i+1]+rates[i+2])/2,
+		b.blocks.Add(c.title(), n+1, rateRatios[n], cost, (rates[i]+rates[i+3])/2, (rates[i+1]+rates[i+2])/2,
 			(costs[i]+costs[i+3])/2, (costs[i+1]+costs[i+2])/2, perRequest(found[i+1].client, client.Answers()),
 			report.Milliseconds(client.Times(load.Accepted).Quantile(load.FromIntended, 0.99)))
 		series.Points = append(series.Points, report.Point{X: float64(n + 1), Y: rateRatios[n]})
 	}
 	b.ratios.Series = append(b.ratios.Series, series)
 	rate, cost := stats.Bootstrap(rateRatios), stats.Bootstrap(costRatios)
-	r.screen.Line(fmt.Sprintf("%s: throughput %.3f and CPU %.2f of the bare handler's", c.name, rate.Estimate, cost.Estimate))
+	r.screen.Line(fmt.Sprintf("%s: throughput %.3f and CPU %.2f of the bare handler's", c.title(), rate.Estimate, cost.Estimate))
 	goal, g := "none", report.Note
 	if c.rate > 0 {
 		goal, g = fmt.Sprintf("≥ %.2f", c.rate), grade(rate.Estimate >= c.rate)
 	}
-	b.row(c.name+": throughput, ratio to bare handler", goal, rate, g)
+	b.row(c.title()+": throughput, ratio to bare handler", goal, rate, g)
 	goal, g = "none", report.Note
 	if c.cpu > 0 {
 		goal, g = fmt.Sprintf("≤ %.2f", c.cpu), grade(cost.Estimate <= c.cpu)
 	}
-	b.row(c.name+": CPU per request, ratio to bare handler", goal, cost, g)
+	b.row(c.title()+": CPU per request, ratio to bare handler", goal, cost, g)
 }
 
 // connections climbs and descends the steps, so that a drift of the machine falls on all of them.

@@ -25,6 +25,7 @@ type measured struct {
 	*load.Result
 	client, server time.Duration // processor time spent by each side; negative when unknown
 	mean           time.Duration // server's mean handler time of a decide; 0 when it decided nothing
+	delta          sample        // what the server counted
 	mismatch       error         // how the server's counts differ from the client's
 }
 
@@ -86,7 +87,7 @@ func (m *measured) settle(ctx context.Context, c *control, before sample) error 
 			return err
 		}
 		delta := after.since(before)
-		m.mean = delta.mean()
+		m.mean, m.delta = delta.mean(), delta
 		if m.mismatch = reconcile(delta, m.Tally); m.mismatch == nil {
 			return nil
 		}

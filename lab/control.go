@@ -17,12 +17,20 @@ import (
 type control struct {
 	base   string // http://host:port, without a slash at the end
 	key    string
+	header [2]string // another header, name and value, instead of the key as a bearer
 	client *http.Client
 }
 
 func newControl(base, key string) *control {
 	return &control{base: strings.TrimRight(base, "/"), key: key, client: &http.Client{Timeout: 30 * time.Second,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}
+}
+
+// as returns the same control under another header than the bearer.
+func (c *control) as(name, value string) *control {
+	other := *c
+	other.header = [2]string{name, value}
+	return &other
 }
 
 // control returns the operator's view of a child.
@@ -51,7 +59,11 @@ func (c *control) raw(ctx context.Context, what, body string) ([]byte, error) {
 	if err != nil {
 		return nil, fault.Wrap("lab.Control", fault.Invalid, err, "not a usable address: "+c.base)
 	}
-	if c.key != "" {
+	switch {
+	case c.header[0] != "":
+		request.Header.Set(c.header[0], c.header[1])
+		request.Header.Set("Content-Type", "application/json")
+	case c.key != "":
 		request.Header.Set("Authorization", "Bearer "+c.key)
 	}
 	answer, err := c.client.Do(request)

@@ -23,6 +23,9 @@ type sample struct {
 	seconds  float64 // their sum
 	logged   uint64  // decisions committed to the log
 	lost     uint64  // events lost, which must stay 0
+	syncs    uint64  // file syncs of the gateway's store
+	written  uint64  // bytes written to it
+	routed   uint64  // decisions of the gateway service
 }
 
 // readMetrics takes the series the lab needs from Prometheus text; everything else is skipped.
@@ -50,6 +53,18 @@ func readMetrics(text io.Reader) (sample, error) {
 			s.logged += uint64(value)
 		case "syntra_events_lost_total":
 			s.lost += uint64(value)
+		case "holdfast_store_syncs_total":
+			if labels["db"] == "gateways" {
+				s.syncs += uint64(value)
+			}
+		case "holdfast_store_written_bytes_total":
+			if labels["db"] == "gateways" {
+				s.written += uint64(value)
+			}
+		case "routing_decisions_total":
+			if labels["status"] == "success" {
+				s.routed += uint64(value)
+			}
 		}
 	}
 	if err := lines.Err(); err != nil {
@@ -111,7 +126,8 @@ var unescape = strings.NewReplacer(`\\`, `\`, `\"`, `"`, `\n`, "\n")
 // since returns what happened between before and s.
 func (s sample) since(before sample) sample {
 	delta := sample{requests: map[route]uint64{}, decides: s.decides - before.decides, seconds: s.seconds - before.seconds,
-		logged: s.logged - before.logged, lost: s.lost - before.lost}
+		logged: s.logged - before.logged, lost: s.lost - before.lost, syncs: s.syncs - before.syncs,
+		written: s.written - before.written, routed: s.routed - before.routed}
 	for r, n := range s.requests {
 		if n != before.requests[r] {
 			delta.requests[r] = n - before.requests[r]

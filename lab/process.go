@@ -62,3 +62,17 @@ func busy() float64 {
 	}
 	return load
 }
+
+// residentBytes returns the memory that a process holds; NaN when unknown.
+func residentBytes(pid int) float64 {
+	raw, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/statm")
+	fields := bytes.Fields(raw)
+	if err != nil || len(fields) < 2 {
+		return math.NaN()
+	}
+	pages, err := strconv.ParseFloat(string(fields[1]), 64)
+	if err != nil {
+		return math.NaN()
+	}
+	return pages * float64(os.Getpagesize())
+}

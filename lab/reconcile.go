@@ -28,7 +28,7 @@ func reconcile(server sample, client *load.Tally) error {
 	for _, kind := range client.Kinds {
 		lost := kind.Errors + kind.Stopped
 		unknown += lost
-		label := "capsule." + kind.Kind
+		label := labelOf(kind.Kind)
 		seen := kind.Statuses()
 		for r := range server.requests {
 			if r.label == label {
@@ -60,6 +60,16 @@ func reconcile(server sample, client *load.Tally) error {
 	}
 	slices.Sort(wrong)
 	return fault.New("lab.Reconcile", fault.Internal, "counts differ: %s", strings.Join(wrong, "; "))
+}
+
+// labelOf is the server's label of a kind of request: the gateway API's kinds are named as its routes are, the others belong to
+// a capsule.
+func labelOf(kind string) string {
+	switch kind {
+	case kindDecideGateway, kindFeedback, kindEvaluate:
+		return kind
+	}
+	return "capsule." + kind
 }
 
 func uncertain(unknown uint64) string {

@@ -52,6 +52,8 @@ var (
 		decide: "/decide?learn=true", body: `{"context":{"plan":"pro","basket":63.5}}`}
 )
 
+func (s subject) title() string { return s.name }
+
 // create makes the subject's capsule and returns the size in bytes of one of its answers.
 func (s subject) create(ctx context.Context, c *control) (int, error) {
 	method, suffix, _ := strings.Cut(s.setUp, " ")

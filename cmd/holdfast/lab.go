@@ -24,7 +24,7 @@ func labCommand() *cobra.Command {
 	f.StringVar(&o.Files.JSON, "json", "", "also write the result to this file as JSON")
 	f.StringVar(&o.Files.CSV, "csv", "", "also write the tables to this file as CSV")
 	f.StringVar(&o.Files.HTML, "html", "", "also write the result to this file as one HTML page")
-	c.AddCommand(labQuick(&o), labLadder(&o), labBudget(&o), labLearn(&o), labCrash(&o), labNull())
+	c.AddCommand(labQuick(&o), labLadder(&o), labBudget(&o), labGateway(&o), labLearn(&o), labCrash(&o), labNull())
 	return c
 }
 
@@ -155,6 +155,26 @@ func labBudget(o *lab.Options) *cobra.Command {
 	c.Flags().IntVar(&plan.Blocks, "blocks", 6, "ABBA blocks per comparison")
 	c.Flags().DurationVar(&plan.Segment, "segment", 2*time.Second, "time of each of a block's four measurements")
 	c.Flags().StringSliceVar(&plan.Only, "only", nil, "parts to run: "+strings.Join(lab.Parts(), ", ")+" (default all)")
+	return c
+}
+
+func labGateway(o *lab.Options) *cobra.Command {
+	var plan lab.GatewayOptions
+	c := &cobra.Command{
+		Use:   "gateway",
+		Short: "The gateway service against its budgets, as ratios to a bare handler",
+		Args:  cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			if err := children(o); err != nil {
+				return err
+			}
+			return lab.Gateway(c.Context(), *o, plan)
+		},
+	}
+	c.Flags().IntVar(&plan.Blocks, "blocks", 6, "ABBA blocks per comparison")
+	c.Flags().DurationVar(&plan.Segment, "segment", 2*time.Second, "time of each of a block's four measurements")
+	c.Flags().IntVar(&plan.Merchants, "merchants", 100_000, "of the part merchants")
+	c.Flags().StringSliceVar(&plan.Only, "only", nil, "parts to run: "+strings.Join(lab.GatewayParts(), ", ")+" (default all)")
 	return c
 }
 

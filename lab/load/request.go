@@ -9,6 +9,8 @@ import (
 type Target struct {
 	Host string // host:port, sent as the Host header
 	Key  string // bearer credential; empty sends none
+	// Header is one more header line, such as "x-api-key: DE_1f"; empty sends none.
+	Header string
 }
 
 // Request returns the bytes of one HTTP/1.1 request with a body of known length. GET requests have none.
@@ -24,6 +26,9 @@ func (t Target) AppendHead(dst []byte, line string, length int) []byte {
 	if t.Key != "" {
 		dst = append(dst, "\r\nAuthorization: Bearer "...)
 		dst = append(dst, t.Key...)
+	}
+	if t.Header != "" {
+		dst = append(append(dst, "\r\n"...), t.Header...)
 	}
 	if length > 0 {
 		dst = append(dst, "\r\nContent-Type: application/json\r\nContent-Length: "...)
