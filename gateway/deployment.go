@@ -11,7 +11,6 @@ type Deployment struct {
 
 	// What the operator's file holds in these sections, as a TOML parser returns it (maps, lists, texts, int64, float64, bool);
 	// from the environment all values are texts. nil is the built-in table.
-	RoutingKeys  map[string]any // [routing_config.keys]
-	Filters      map[string]any // [pm_filters]
-	DebitRouting map[string]any // [debit_routing_config]
+	RoutingKeys map[string]any // [routing_config.keys]
+	Filters     map[string]any // [pm_filters]
 }

@@ -28,6 +28,7 @@ type Options struct {
 	Trail         TrailOptions   // how much of the audit trail is kept
 	Catalogue     *Catalogue     // the keys that rules may use; nil is what Deployment.RoutingKeys say
 	Filters       *Filters       // which connectors are eligible for what; nil is what Deployment.Filters say
+	Debit         *DebitTables   // what debit routing reckons with until tables are imported; nil is DefaultDebitTables
 }
 
 func (o *Options) fill() {

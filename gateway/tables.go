@@ -13,7 +13,10 @@ const (
 
 // loadTables reads the tables that apply to all merchants; where nothing is stored it takes what is shipped.
 func (s *Service) loadTables(v View) error {
-	rules, tables := defaultErrorRules(), DefaultDebitTables()
+	rules, tables := defaultErrorRules(), s.shippedDebit()
+	if what := tables.wrong(); what != "" {
+		return invalid("loadTables", "debit routing: %s", what)
+	}
 	document, err := v.Table(tableErrors)
 	if err != nil {
 		return err
@@ -37,6 +40,15 @@ func (s *Service) loadTables(v View) error {
 	s.errors.Store(newErrorTable(rules))
 	s.debits.Store(tables.ready())
 	return nil
+}
+
+// shippedDebit is what debit routing reckons with until other tables are imported.
+func (s *Service) shippedDebit() *DebitTables {
+	if s.options.Debit == nil {
+		return DefaultDebitTables()
+	}
+	fresh := *s.options.Debit
+	return &fresh
 }
 
 // setTable stores a table, or removes it when document is nil, and runs applied once that is on disk.
@@ -93,7 +105,7 @@ func (s *Service) DebitTables() *DebitTables { return s.debits.Load() }
 func (s *Service) ImportDebitTables(ctx context.Context, t *DebitTables) error {
 	const op = "ImportDebitTables"
 	if t == nil {
-		return s.setTable(ctx, tableDebit, nil, func() { s.debits.Store(DefaultDebitTables()) })
+		return s.setTable(ctx, tableDebit, nil, func() { s.debits.Store(s.shippedDebit().ready()) })
 	}
 	if what := t.wrong(); what != "" {
 		return invalid(op, "%s", what)

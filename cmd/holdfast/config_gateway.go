@@ -13,6 +13,7 @@ import (
 	"holdfast/admission"
 	"holdfast/fault"
 	"holdfast/gateway"
+	"holdfast/wire/gatewayapi"
 )
 
 // The ports that this dialect's clients look for.
@@ -35,6 +36,7 @@ type ownGateway struct {
 type gatewaySettings struct {
 	rate       *admission.Rate // nil: none
 	deployment gateway.Deployment
+	debit      *gateway.DebitTables // nil: what is shipped
 	sessions   gateway.SessionOptions
 	secret     string   // signs sessions; empty: the data folder's own does
 	authOff    bool     // API keys are not asked for
@@ -209,15 +211,35 @@ func unfit(secret string) string {
 	return ""
 }
 
-// foreignRules hands the tables of rules to the service as they stand, and says so when one is no table.
-func (c *Config) foreignRules(f foreign) (err error) {
-	d := &c.gateway.deployment
-	for path, into := range map[string]*map[string]any{
-		"routing_config.keys": &d.RoutingKeys, "pm_filters": &d.Filters, "debit_routing_config": &d.DebitRouting,
-	} {
-		if *into, err = f.table(path); err != nil {
-			return err
+// foreignRules reads the tables of rules, connectors and debit networks. The members of [debit_routing_config] are those of an
+// import of the tables.
+func (c *Config) foreignRules(f foreign) error {
+	g := &c.gateway
+	var err error
+	if g.deployment.RoutingKeys, err = f.table("routing_config.keys"); err != nil {
+		return err
+	}
+	if g.deployment.Filters, err = f.table("pm_filters"); err != nil {
+		return err
+	}
+	// The service reads both again; here they are read so that config check says what is wrong.
+	if _, err = gateway.ParseCatalogue(g.deployment.RoutingKeys); err != nil {
+		return fmt.Errorf("routing_config.keys: %s", fault.MessageOf(err))
+	}
+	if _, err = gateway.ParseFilters(g.deployment.Filters); err != nil {
+		return errors.New(fault.MessageOf(err))
+	}
+	debit := map[string]any{}
+	for _, name := range gatewayapi.DebitMembers() {
+		if value, given := f.take("debit_routing_config." + name); given {
+			debit[name] = value
 		}
+	}
+	if len(debit) == 0 {
+		return nil
+	}
+	if g.debit, err = gatewayapi.ParseDebitTables(debit); err != nil {
+		return fmt.Errorf("debit_routing_config: %s", fault.MessageOf(err))
 	}
 	return nil
 }

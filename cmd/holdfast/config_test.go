@@ -96,6 +96,9 @@ func TestBadConfigurationIsNamed(t *testing.T) {
 		{"empty admin secret", nil, nil, "[admin_secret]\nsecret = \"\"\n", "empty secret"},
 		{"port", nil, map[string]string{"DECISION_ENGINE__SERVER__PORT": "http"}, "", "server.port"},
 		{"truth", nil, nil, "api_key_auth_enabled = \"perhaps\"\n", "neither true nor false"},
+		{"routing key", nil, nil, "[routing_config.keys]\namount = { type = \"colour\" }\n", "amount"},
+		{"filter", nil, nil, "[pm_filters]\nalphapay = 3\n", "pm_filters.alphapay"},
+		{"debit rate", nil, nil, "[debit_routing_config]\nfraud_check_fee = \"free\"\n", "fraud_check_fee"},
 		{"section that is none", nil, nil, "pm_filters = 7\n", "section of keys"},
 		{"life of a session", nil, nil, "[user_auth]\njwt_expiry_seconds = 99999999999\n", "jwt_expiry_seconds"},
 		{"limit over nothing", nil, nil, "[limit]\nrequest_count = 5\nduration = 0\n", "limit.duration"},
@@ -154,7 +157,8 @@ amount = { type = "integer" }
 [pm_filters.alphapay]
 credit = { country = "PT", currency = "EUR" }
 [debit_routing_config]
-fraud_check_fee = 0.01
+fraud_check_fee = 0.02
+something_else = 1
 [gateway]
 permissive = true
 unknown-parameters = "ignore"
@@ -179,10 +183,10 @@ func TestTheGatewayAPIsOwnConfigurationIsUsed(t *testing.T) {
 		t.Errorf("sessions %+v", s)
 	}
 	d := g.deployment
-	if d.RoutingKeys["amount"] == nil || d.Filters["alphapay"] == nil || d.DebitRouting["fraud_check_fee"] != 0.01 || !d.IgnoreUnknown || d.FeedbackWindowSeconds != 900 {
+	if d.RoutingKeys["amount"] == nil || d.Filters["alphapay"] == nil || g.debit == nil || g.debit.FraudCheck != 0.02 || !d.IgnoreUnknown || d.FeedbackWindowSeconds != 900 {
 		t.Errorf("deployment %+v", d)
 	}
-	ignored := []string{"database.username", "log.console.enabled", "mem_cache.sr_score_ttl_ms", "redis.host", "redis.pool_size"}
+	ignored := []string{"database.username", "debit_routing_config.something_else", "log.console.enabled", "mem_cache.sr_score_ttl_ms", "redis.host", "redis.pool_size"}
 	if !slices.Equal(g.ignored, ignored) {
 		t.Errorf("ignored %q, want %q", g.ignored, ignored)
 	}

@@ -86,6 +86,7 @@ func (h *house) openGateway(ctx context.Context, c Config, log *slog.Logger) (er
 	h.gateway, err = gateway.Open(ctx, gateway.Options{
 		Storage: gateways.New(h.gatewayDB), Log: log, AdminSecret: h.key, Permissive: c.GatewayPermissive, Deployment: deployment,
 		SessionSecret: []byte(secret), Sessions: c.gateway.sessions,
+		Debit: c.gateway.debit,
 	})
 	if err != nil {
 		return err

@@ -3,11 +3,13 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -33,12 +35,28 @@ func TestScripts(t *testing.T) {
 			e.Setenv("ADDR", l.Addr().String())
 			e.Setenv("HOLDFAST_DRAIN_DELAY", "0")
 			e.Setenv("PORT", fmt.Sprint(l.Addr().(*net.TCPAddr).Port))
-			return l.Close()
+			return errors.Join(l.Close(), gatewayListeners(e))
 		},
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
-			"ready": ready, "ask": ask, "gone": gone, "kill9": kill9,
+			"ready": ready, "ask": ask, "get": get, "gone": gone, "kill9": kill9,
 		},
 	})
+}
+
+// gatewayListeners names two free addresses for the gateway API and writes the file theirs.toml, in which its own words name
+// them.
+func gatewayListeners(e *testscript.Env) error {
+	text := "log-level = \"warn\"\n[cache]\ntti = 1\n[redis]\nhost = \"h\"\n"
+	for _, at := range []struct{ name, section string }{{"DROP", "server"}, {"METRICS", "metrics"}} {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			return err
+		}
+		defer l.Close() // both at once, so that they differ
+		e.Setenv(at.name, l.Addr().String())
+		text += fmt.Sprintf("[%s]\nport = %d\n", at.section, l.Addr().(*net.TCPAddr).Port)
+	}
+	return os.WriteFile(filepath.Join(e.WorkDir, "theirs.toml"), []byte(text), 0o600)
 }
 
 const scriptPatience = 30 * time.Second
@@ -100,6 +118,23 @@ func ask(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(resp.Body.Close())
 	if got := fmt.Sprint(resp.StatusCode); got != args[2] {
 		ts.Fatalf("%s %s: status %s, want %s: %s", args[0], args[1], got, args[2], text)
+	}
+	_, err = ts.Stdout().Write(append(bytes.TrimSpace(text), '\n'))
+	ts.Check(err)
+}
+
+// get ADDRESS PATH STATUS asks without a credential and prints the answer's body.
+func get(ts *testscript.TestScript, neg bool, args []string) {
+	if len(args) != 3 || neg {
+		ts.Fatalf("usage: get ADDRESS PATH STATUS")
+	}
+	resp, err := http.Get("http://" + args[0] + args[1])
+	ts.Check(err)
+	text, err := io.ReadAll(resp.Body)
+	ts.Check(err)
+	ts.Check(resp.Body.Close())
+	if got := fmt.Sprint(resp.StatusCode); got != args[2] {
+		ts.Fatalf("GET %s: status %s, want %s: %s", args[1], got, args[2], text)
 	}
 	_, err = ts.Stdout().Write(append(bytes.TrimSpace(text), '\n'))
 	ts.Check(err)

@@ -255,6 +255,25 @@ func (a *API) ResetDebitTables(w http.ResponseWriter, r *http.Request, c *ident.
 	a.DebitTables(w, r, c)
 }
 
+// ParseDebitTables makes tables of configuration that has the members of an import, as a TOML parser returns it. What it leaves
+// out is as it is shipped. Errors are Invalid and say what does not fit.
+func ParseDebitTables(config map[string]any) (*gateway.DebitTables, error) {
+	text, err := json.Marshal(config)
+	if err != nil {
+		return nil, invalid("the configuration of debit routing cannot be read: %s", err)
+	}
+	var body debitTablesJSON
+	if err := json.Unmarshal(text, &body, json.RejectUnknownMembers(true)); err != nil {
+		return nil, invalid("the configuration of debit routing does not fit: %s", err)
+	}
+	return body.tables()
+}
+
+// DebitMembers names what ParseDebitTables knows.
+func DebitMembers() []string {
+	return []string{"currency", "networks", "regulated", "categories", "default_category", "fraud_check_fee", "bins"}
+}
+
 // tables fills what was left out with what is shipped, each group whole.
 func (j *debitTablesJSON) tables() (*gateway.DebitTables, error) {
 	t := gateway.DefaultDebitTables()
