@@ -206,3 +206,76 @@ func TestPermissions(t *testing.T) {
 		}
 	}
 }
+
+// What an API key opens, and what it never rescues.
+func TestKeysBesideOtherCredentials(t *testing.T) {
+	h := newHouse(t, nil)
+	key, err := h.CreateMerchant(t.Context(), gateway.NewMerchant{ID: "shop"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	in := h.user(t, "ana@example.com", "shop")
+	p, err := h.Identify(t.Context(), gateway.Credentials{APIKey: key}, h.now)
+	if err != nil || p.Kind != ident.Token || p.Wide || p.Scope != (ident.Scope{Role: ident.TenantAdmin, Tenant: "shop"}) || p.ID == "" {
+		t.Errorf("a key: %+v, %v", p, err)
+	}
+	if gateway.Reads(p) != nil || gateway.Writes(p) != nil || h.Covers(p, "shop") != nil || h.Covers(p, "other") == nil {
+		t.Errorf("what a key opens: %+v", p)
+	}
+	for name, c := range map[string]gateway.Credentials{
+		"a bad bearer":        {Authorization: "Bearer x", HasAuthorization: true, APIKey: key},
+		"an empty bearer":     {Authorization: "Bearer ", HasAuthorization: true, APIKey: key},
+		"a tampered session":  {Authorization: "Bearer " + in.Token + "x", HasAuthorization: true, APIKey: key},
+		"a wrong secret":      {AdminSecret: "x", HasAdminSecret: true, APIKey: key},
+		"the key as a bearer": {Authorization: "Bearer " + key, HasAuthorization: true, APIKey: key},
+	} {
+		_, err := h.Identify(t.Context(), c, h.now)
+		wantKind(t, name+" beside a good key", err, fault.Unauthenticated)
+	}
+	if p, err := h.Identify(t.Context(), gateway.Credentials{Authorization: "Basic x", HasAuthorization: true, APIKey: key}, h.now); err != nil || p.Scope.Tenant != "shop" {
+		t.Errorf("another scheme beside a good key: %+v, %v", p, err)
+	}
+}
+
+// A merchant's sessions, members and codes go with it, and do not come back with one that takes its name.
+func TestADeletedMerchantTakesItsSessionsWithIt(t *testing.T) {
+	path := t.TempDir() + "/gateways.db"
+	h := openHouse(t, path, nil)
+	if _, err := h.CreateMerchant(t.Context(), gateway.NewMerchant{ID: "shop"}); err != nil {
+		t.Fatal(err)
+	}
+	in := h.user(t, "ana@example.com", "shop")
+	if err := h.DeleteMerchant(t.Context(), "shop"); err != nil {
+		t.Fatal(err)
+	}
+	h.open(t, "after", in.Token, false)
+	if _, err := h.CreateMerchant(t.Context(), gateway.NewMerchant{ID: "shop"}); err != nil {
+		t.Fatal(err)
+	}
+	h.open(t, "after its name came back", in.Token, false)
+	again, err := h.Login(t.Context(), "ana@example.com", goodPassword)
+	if err != nil || len(again.Members) != 0 || again.Session.Merchant != "" {
+		t.Errorf("still a member: %+v, %v", again, err)
+	}
+	fresh := h.user(t, "bo@example.com", "shop") // in the same second
+	h.open(t, "a member of the new one", fresh.Token, true)
+	h.shut()
+	h = openHouse(t, path, nil)
+	h.open(t, "after a restart", in.Token, false)
+	h.open(t, "a member of the new one after a restart", fresh.Token, true)
+}
+
+func BenchmarkIdentifyKey(b *testing.B) {
+	h := newHouse(b, nil)
+	key, err := h.CreateMerchant(b.Context(), gateway.NewMerchant{ID: "shop"})
+	if err != nil {
+		b.Fatal(err)
+	}
+	c := gateway.Credentials{APIKey: key}
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := h.Identify(b.Context(), c, h.now); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
