@@ -23,8 +23,8 @@ var killedGateways = []string{"alphapay", "mercato", "kestrel"}
 
 const killedBucket = 125
 
-// told is what callers were told about feedback.
-type told struct {
+// reportedOutcomes is what callers were told about feedback.
+type reportedOutcomes struct {
 	mu     sync.Mutex        // guards what follows
 	acked  map[string]string // gateway and status by payment
 	sent   map[string]bool
@@ -50,7 +50,7 @@ const killedPayment = `{"merchantId":"shop","eligibleGatewayList":["alphapay","m
 	`"paymentInfo":{"paymentId":%q,"amount":10,"currency":"EUR","paymentType":"ORDER_PAYMENT","paymentMethodType":"CARD","paymentMethod":"CREDIT"}}`
 
 // pair is a decide and its feedback, which is sometimes sent twice. It reports whether the server still answers.
-func (h *told) pair(s *served, random *rand.Rand) bool {
+func (h *reportedOutcomes) pair(s *served, random *rand.Rand) bool {
 	h.mu.Lock()
 	h.number++
 	id := fmt.Sprintf("pay-%d", h.number)
@@ -138,7 +138,7 @@ func recount(rows []gateway.Outcome) map[string]float64 {
 // acknowledged outcome is missing, none is there twice, and the windows of the next start equal a recount of the rows.
 func TestTwentyKillsDuringFeedback(t *testing.T) {
 	data := filepath.Join(t.TempDir(), "data")
-	h := &told{acked: map[string]string{}, sent: map[string]bool{}}
+	h := &reportedOutcomes{acked: map[string]string{}, sent: map[string]bool{}}
 	random := rand.New(rand.NewPCG(4, 20))
 	for cycle := range 20 {
 		s := startServer(t, data)
@@ -169,7 +169,7 @@ func TestTwentyKillsDuringFeedback(t *testing.T) {
 }
 
 // audit holds the stored outcomes to what callers were told.
-func (h *told) audit(t *testing.T, cycle int, rows []gateway.Outcome) {
+func (h *reportedOutcomes) audit(t *testing.T, cycle int, rows []gateway.Outcome) {
 	t.Helper()
 	found := map[string]string{}
 	for _, o := range rows {
