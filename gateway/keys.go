@@ -138,7 +138,9 @@ func (s *Service) apiKey(ctx context.Context, key string, now time.Time) (id str
 	if len(key) != keyLength || !strings.HasPrefix(key, keyPrefix) {
 		return "", "", errBadKey
 	}
-	hash := keyHash(sha256.Sum256([]byte(key)))
+	var text [keyLength]byte // a conversion would allocate
+	copy(text[:], key)
+	hash := keyHash(sha256.Sum256(text[:]))
 	known, generation := s.keys.find(hash, now)
 	if known == nil {
 		if known, err = s.lookUpKey(ctx, hash); err != nil {

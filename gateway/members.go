@@ -124,6 +124,13 @@ func (s *Service) join(tx Tx, m MerchantID, fresh UserRow, in Invited) error {
 	if _, err := tx.Merchant(m); err != nil {
 		return named(err, m)
 	}
+	there, err := tx.Members(m)
+	if err != nil {
+		return err
+	}
+	if len(there) >= memberMost {
+		return invalid("Invite", "a merchant can have at most %d members", memberMost)
+	}
 	if in.New {
 		if err := tx.CreateUser(fresh); err != nil {
 			return err

@@ -1,7 +1,9 @@
 package gateway_test
 
 import (
+	"errors"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -72,4 +74,24 @@ func TestInvite(t *testing.T) {
 	if members, err := h.MembersOf(t.Context(), ana.Session); err != nil || len(members) != 3 || members[1].Email != "bo@example.com" {
 		t.Errorf("%+v, %v", members, err)
 	}
+}
+
+func TestMembersAreBounded(t *testing.T) {
+	h := newHouse(t, nil)
+	h.merchant(t, "shop")
+	ana := h.user(t, "ana@example.com", "shop")
+	err := h.storage.Write(t.Context(), gateway.Write{Change: func(tx gateway.Tx) error {
+		for i := range 999 {
+			id := strconv.Itoa(i)
+			if err := errors.Join(tx.CreateUser(gateway.UserRow{ID: id, Email: id}), tx.Join(id, "shop", gateway.RoleMember, 0)); err != nil {
+				return err
+			}
+		}
+		return nil
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = h.Invite(t.Context(), ana.Session, "one@example.com", gateway.RoleMember)
+	wantKind(t, "one more member", err, fault.Invalid)
 }

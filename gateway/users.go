@@ -31,8 +31,9 @@ func roleOf(text string) Role {
 
 // The bounds of a user.
 const (
-	emailMost      = 254 // bytes of an e-mail address
-	membershipMost = 256 // merchants of one user
+	emailMost      = 254  // bytes of an e-mail address
+	membershipMost = 256  // merchants of one user
+	memberMost     = 1000 // users of one merchant, by invitation
 )
 
 // UserRow is a user as stored.
