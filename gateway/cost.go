@@ -211,5 +211,10 @@ func (r *CostRow) matches(p *Payment) (weight int, all bool) {
 // PercentBPS returns the part of the fee that grows with the amount, in basis points.
 func (r *CostRow) PercentBPS() float64 { return r.Interchange + r.Scheme + r.Markup }
 
-// bps returns the whole fee of an amount above 0, in basis points of it.
-func (r *CostRow) bps(amount float64) float64 { return r.PercentBPS() + r.Fixed/amount*10000 }
+// mostBPS bounds a fee: a fixed one on next to nothing would be infinite, and differences of infinities are no numbers.
+const mostBPS = 1e15
+
+// bps returns the whole fee of an amount above 0, in basis points of it, at most mostBPS.
+func (r *CostRow) bps(amount float64) float64 {
+	return min(r.PercentBPS()+r.Fixed/amount*10000, mostBPS)
+}

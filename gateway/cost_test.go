@@ -127,6 +127,15 @@ func TestCostRowOfAnAccountBeforeItsPSP(t *testing.T) {
 	}
 }
 
+func TestAFixedFeeOnNextToNothingIsFinite(t *testing.T) {
+	rows := newCostBook([]CostRow{{PSP: "a", Fixed: 1}, {PSP: "b", Fixed: 1}})
+	var out CostInfo
+	in := costInput{Payment: &Payment{Amount: 5e-324}, Scores: []Scored{{"a", 1}, {"b", 1}}, Costs: rows, Margin: 1}
+	if !costStep(in, &out) || math.IsNaN(out.Gap) || math.IsInf(out.Ranked[0].BPS, 0) || math.IsInf(out.Ranked[0].EV, 0) {
+		t.Errorf("%+v", out)
+	}
+}
+
 // Whatever comes in: no NaN, every gateway once, one chosen, and nothing strictly better than it.
 func TestCostStepProperties(t *testing.T) {
 	names := []Name{"a", "b", "c", "d"}
