@@ -4,9 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json/v2"
-	"errors"
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"net/http"
 	"sync/atomic"
@@ -134,16 +132,5 @@ func (t *Traffic) call(ctx context.Context, client *http.Client, method, path st
 		return nil, err
 	}
 	req.Header.Set("Authorization", "Bearer "+t.Key)
-	resp, err := client.Do(req)
-	if err != nil {
-		return nil, err
-	}
-	text, err := io.ReadAll(io.LimitReader(resp.Body, 1<<20))
-	if err = errors.Join(err, resp.Body.Close()); err != nil {
-		return nil, err
-	}
-	if resp.StatusCode/100 != 2 {
-		return nil, fmt.Errorf("%s %s: %s: %s", method, path, resp.Status, text)
-	}
-	return text, nil
+	return answerOf(client, req)
 }
