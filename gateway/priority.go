@@ -1,5 +1,7 @@
 package gateway
 
+import "slices"
+
 // PriorityLogic is what the priority step of a decision answers. It may be used again: prioritise empties it first.
 type PriorityLogic struct {
 	Enforcement bool // only listed gateways may be chosen
@@ -77,11 +79,17 @@ func (a *Algorithm) prioritise(r *Request, draw uint64, out *PriorityLogic) bool
 	out.connectors = output.appendConnectors(out.connectors, draw)
 	for _, c := range out.connectors {
 		out.Gateways = append(out.Gateways, c.Gateway)
-		if c.ID != "" {
+		if c.ID != "" && !out.refers(c.Gateway) {
 			out.References = append(out.References, Reference(c))
 		}
 	}
 	return true
+}
+
+// refers reports whether an account at the gateway is named already: the first one counts, on the wire they are members of
+// one object.
+func (out *PriorityLogic) refers(g Name) bool {
+	return slices.ContainsFunc(out.References, func(r Reference) bool { return r.Gateway == g })
 }
 
 // slots is room for n values, all of them nothing.

@@ -107,6 +107,16 @@ func TestAVolumeSplitPutsTheDrawnOneFirst(t *testing.T) {
 	}
 }
 
+func TestTheFirstAccountOfAGatewayIsItsReference(t *testing.T) {
+	set := &settings{}
+	set.active[ForPayment] = compiled(t, `{"type":"priority","data":[{"gateway_name":"a","gateway_id":"1"},{"gateway_name":"b"},{"gateway_name":"a","gateway_id":"2"}]}`)
+	var out PriorityLogic
+	set.prioritise(&Request{}, 0, &out)
+	if !slices.Equal(out.Gateways, []Name{"a", "b", "a"}) || !slices.Equal(out.References, []Reference{{"a", "1"}}) {
+		t.Errorf("%v, %v", out.Gateways, out.References)
+	}
+}
+
 func TestPrioritiseAllocatesNothing(t *testing.T) {
 	set := &settings{}
 	set.active[ForPayment] = compiled(t, advanced(`[{"condition":[`+sixConditions+`]}]`))

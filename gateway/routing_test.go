@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -379,6 +380,50 @@ func BenchmarkEvaluate(b *testing.B) {
 	for b.Loop() {
 		if err := r.service.Evaluate(ctx, q, &a); err != nil {
 			b.Fatal(err)
+		}
+	}
+}
+
+// Whoever was answered that an algorithm is active sees it, whatever others ask meanwhile.
+func TestActivationsAreSeenAtOnce(t *testing.T) {
+	r := newRig(t, gateway.Options{})
+	ids := [2]string{r.algorithm("o", fmt.Sprintf(single, "g0")), r.algorithm("o", fmt.Sprintf(single, "g1"))}
+	done := make(chan struct{})
+	var others sync.WaitGroup
+	for range 2 {
+		others.Go(func() {
+			var a gateway.EvaluateAnswer
+			for {
+				select {
+				case <-done:
+					return
+				default:
+					_ = r.service.Evaluate(t.Context(), &gateway.EvaluateRequest{Owner: "o"}, &a)
+				}
+			}
+		})
+	}
+	for i := range 50 {
+		r.activate("o", ids[i%2])
+		if got, want := r.evaluate("o"), fmt.Sprintf("success g%d", i%2); got != want {
+			t.Errorf("after activation %d: %s, want %s", i, got, want)
+		}
+	}
+	close(done)
+	others.Wait()
+}
+
+func TestWhatTheOperatorConfiguresOfRules(t *testing.T) {
+	r := newRig(t, gateway.Options{Deployment: gateway.Deployment{
+		RoutingKeys: map[string]any{"shoe_size": map[string]any{"type": "integer"}},
+		Filters:     map[string]any{"default": map[string]any{}},
+	}})
+	if keys := r.service.RoutingKeys(); len(keys) != 1 || keys[0].Name != "shoe_size" {
+		t.Errorf("keys %v", keys)
+	}
+	for _, d := range []gateway.Deployment{{RoutingKeys: map[string]any{"k": 1}}, {Filters: map[string]any{"k": 1}}} {
+		if _, err := gateway.Open(t.Context(), gateway.Options{Deployment: d}); fault.KindOf(err) != fault.Invalid {
+			t.Errorf("%+v: %v", d, err)
 		}
 	}
 }
