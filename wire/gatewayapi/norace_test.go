@@ -1,0 +1,5 @@
+//go:build !race
+
+package gatewayapi
+
+const raced = false
