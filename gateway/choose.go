@@ -91,12 +91,11 @@ type choice struct {
 func (c *choice) run() error {
 	r, a := c.request, c.answer
 	c.begin()
-	if len(a.eligible) == 0 {
-		return noGateway("eligibleGatewayList is empty")
-	}
 	switch {
-	case r.Ranking == RankNetwork:
+	case r.Ranking == RankNetwork: // networks are ranked, with or without a gateway to send them to
 		return c.network()
+	case len(a.eligible) == 0:
+		return noGateway("eligibleGatewayList is empty")
 	case r.Payment.Preferred != "" && len(a.eligible) == 1:
 		return c.prefer()
 	}

@@ -9,8 +9,11 @@ func (c *choice) network() error {
 	if err := c.rankDebit(); err != nil {
 		return err
 	}
-	a.Gateway, a.Approach = a.eligible[0], ApproachNetwork
-	a.Fallbacks = append(a.Fallbacks, a.eligible[1:]...)
+	a.Approach = ApproachNetwork
+	if len(a.eligible) > 0 {
+		a.Gateway = a.eligible[0]
+		a.Fallbacks = append(a.Fallbacks, a.eligible[1:]...)
+	}
 	c.remember()
 	return nil
 }

@@ -114,7 +114,8 @@ type stage struct {
 func (s *Service) record(ctx context.Context, m *merchant, o *Outcome) (shift bool, err error) {
 	var pushed *held
 	var here *merchant // m, or the one that took its place
-	err = s.storage.Write(ctx, Write{Rows: 1, Change: func(tx Tx) (err error) {
+	// A caller that gives up does not end the waiting: what became of the outcome must be known here.
+	err = s.storage.Write(context.WithoutCancel(ctx), Write{Rows: 1, Change: func(tx Tx) (err error) {
 		if here, err = s.resident(tx, m); err != nil {
 			return err
 		}

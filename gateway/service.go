@@ -228,9 +228,25 @@ func (s *Service) merchant(ctx context.Context, id MerchantID) (*merchant, error
 			s.merchants.miss(id, s.options.Now())
 		}
 	}})
+	if fault.KindOf(err) == fault.Unavailable && err != nil && ctx.Err() == nil {
+		return s.readMerchant(ctx, id)
+	}
 	if err != nil {
 		return nil, named(err, id)
 	}
+	return m, nil
+}
+
+// readMerchant is for a store that takes no writes: decisions go on, each with settings and scores of its own reading.
+func (s *Service) readMerchant(ctx context.Context, id MerchantID) (m *merchant, err error) {
+	err = s.storage.Read(ctx, func(v View) (err error) {
+		m, err = s.loadMerchant(v, id)
+		return err
+	})
+	if err != nil {
+		return nil, named(err, id)
+	}
+	m.left.Store(true) // an outcome goes to the one in memory, once there is one
 	return m, nil
 }
 
