@@ -68,3 +68,20 @@ func BenchmarkPair(b *testing.B) {
 		}
 	})
 }
+
+// TestDecideAllocates is the ceiling of the hot path: what a decision costs the collector, its share of the chunks included.
+func TestDecideAllocates(t *testing.T) {
+	if raceDetector {
+		t.Skip("the race detector allocates on its own")
+	}
+	r := warm(t)
+	q, a := request("shop", "p"), &gateway.Answer{}
+	got := testing.AllocsPerRun(2000, func() {
+		if err := r.service.Decide(t.Context(), q, a); err != nil {
+			t.Fatal(err)
+		}
+	})
+	if got > 5 {
+		t.Errorf("a decision allocates %v times, 5 are allowed", got)
+	}
+}

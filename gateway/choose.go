@@ -56,7 +56,9 @@ func (s *Service) Decide(ctx context.Context, r *Request, a *Answer) error {
 	if err == nil {
 		m.use(now)
 		c := choice{service: s, merchant: m, set: m.settings.Load(), deployment: s.deployment.Load(), request: r, answer: a, now: now}
-		err = c.run()
+		if err = c.run(); err == nil && a.Gateway != "" {
+			m.shares.decided(a.Gateway)
+		}
 	} else if fault.KindOf(err) == fault.NotFound {
 		err = UnknownMerchant(r.Merchant)
 	}

@@ -106,6 +106,9 @@ func (u *update) run(ctx context.Context) (a FeedbackAnswer, err error) {
 		return a, nil
 	}
 	a.Applied, a.Reason, err = u.apply(ctx, effect)
+	if a.Applied && effect != effectPenalty {
+		u.merchant.shares.settled(f.Gateway, effect == effectSuccess)
+	}
 	return a, err
 }
 

@@ -90,6 +90,7 @@ type merchant struct {
 	key      int64
 	settings atomic.Pointer[settings]
 	scores   *scores
+	shares   shares
 	usedMS   atomic.Int64 // when somebody asked for it last, to about a second
 	gone     atomic.Bool  // deleted: whoever still holds it answers NotFound
 	left     atomic.Bool  // out of memory: another stands for it

@@ -5,9 +5,11 @@ import (
 	"fmt"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"holdfast/fault"
 	"holdfast/gateway"
 	"holdfast/store"
 	"holdfast/store/gateways"
@@ -20,6 +22,7 @@ type rig struct {
 	options gateway.Options
 	db      *store.DB
 	service *gateway.Service
+	full    atomic.Bool // the disk has no room
 }
 
 func newRig(t testing.TB, o gateway.Options) *rig {
@@ -33,7 +36,13 @@ func newRig(t testing.TB, o gateway.Options) *rig {
 func (r *rig) start() {
 	r.t.Helper()
 	var err error
-	r.db, err = store.Open(r.t.Context(), store.Options{Path: r.path, Migrations: gateways.Migrations(), MinFree: -1})
+	r.db, err = store.Open(r.t.Context(), store.Options{Path: r.path, Migrations: gateways.Migrations(), MinFree: 1 << 20,
+		Free: func() (int64, error) {
+			if r.full.Load() {
+				return 0, nil
+			}
+			return 1 << 40, nil
+		}})
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -232,5 +241,35 @@ func TestUnknownMerchantAndNoGateways(t *testing.T) {
 	err = r.service.Decide(t.Context(), q, &gateway.Answer{})
 	if d, ok := err.(*gateway.DecisionError); !ok || d.InfoCode != "GATEWAY_NOT_FOUND" {
 		t.Errorf("no gateways: %v", err)
+	}
+}
+
+func TestDecisionsGoOnWhileTheDiskIsFull(t *testing.T) {
+	r := newRig(t, gateway.Options{})
+	r.merchant("warm")
+	r.merchant("cold")
+	r.decide(request("warm", "p1"))
+	r.full.Store(true)
+	for _, m := range []gateway.MerchantID{"warm", "cold"} {
+		if a := r.decide(request(m, "p2")); a.Gateway != "alphapay" {
+			t.Errorf("%s: decided %q", m, a.Gateway)
+		}
+		f := &gateway.Feedback{Merchant: m, PaymentID: "p2", Gateway: "alphapay", Status: "FAILURE", Latency: -1}
+		if a, err := r.service.Update(t.Context(), f); fault.KindOf(err) != fault.Unavailable || fault.RetryAfter(err) <= 0 || a.Applied {
+			t.Errorf("%s: feedback on a full disk: %+v, %v", m, a, err)
+		}
+	}
+	err := r.service.Decide(t.Context(), request("nobody", "p"), &gateway.Answer{})
+	if d, ok := err.(*gateway.DecisionError); !ok || d.InfoCode != "MERCHANT_NOT_FOUND" {
+		t.Errorf("unknown merchant on a full disk: %v", err)
+	}
+	r.full.Store(false)
+	for _, m := range []gateway.MerchantID{"warm", "cold"} {
+		if a := r.update(m, "p2", "alphapay", "FAILURE"); !a.Applied {
+			t.Errorf("%s: with room again: %s", m, a.Reason)
+		}
+		if got := r.scores(m)["alphapay"]; got != 124.0/125 {
+			t.Errorf("%s: mean %v", m, got)
+		}
 	}
 }

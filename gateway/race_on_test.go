@@ -1,0 +1,6 @@
+//go:build race
+
+package gateway_test
+
+// raceDetector says that this build watches memory, which allocates.
+const raceDetector = true
