@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/golang-jwt/jwt/v5"
+
+	"holdfast/gateway"
 )
 
 const (
@@ -128,5 +130,72 @@ func TestLaterRoutesOverHTTP(t *testing.T) {
 		if !strings.Contains(w.Body.String(), to) {
 			t.Errorf("%s points nowhere: %s", path, w.Body)
 		}
+	}
+}
+
+// debitDecide asks for a ranking of networks; metadata is a JSON document without its quotes escaped, or empty for none.
+func debitDecide(ranking, metadata string) string {
+	text := "null"
+	if metadata != "" {
+		text = `"` + strings.ReplaceAll(metadata, `"`, `\"`) + `"`
+	}
+	return `{"merchantId":"shop","eligibleGatewayList":["alphapay","mercato"],"rankingAlgorithm":"` + ranking + `","paymentInfo":{"paymentId":"ord-9",` +
+		`"amount":100,"currency":"USD","paymentType":"ORDER_PAYMENT","paymentMethodType":"CARD","paymentMethod":"DEBIT","cardIsin":"453210","metadata":` + text + `}}`
+}
+
+const coBadged = `{"merchant_category_code":"merchant_category_code_0001","acquirer_country":"US","co_badged_card_data":` +
+	`{"co_badged_card_networks":["Visa","PULSE","nyce"],"issuer_country":"US","is_regulated":false,"regulated_name":null,"card_type":"debit"}}`
+
+func TestDebitRoutingOverHTTP(t *testing.T) {
+	s := newShop(t, nil)
+	s.merchant("shop")
+	auth := []string{"Authorization", "Bearer " + s.token(nil)}
+	decide := func(ranking, metadata string) map[string]any {
+		t.Helper()
+		return s.must(200, decidedMembers, s.ask("POST", "/decide-gateway", debitDecide(ranking, metadata), auth...))
+	}
+	declined := func(ranking, metadata, status, code, info string) {
+		t.Helper()
+		w := s.ask("POST", "/decide-gateway", debitDecide(ranking, metadata), auth...)
+		if body := w.Body.String(); w.Code != 400 || !strings.Contains(body, `"status":"`+status+`","error_code":"`+code+`"`) ||
+			!strings.Contains(body, `"error_info":{"code":"`+info+`"`) {
+			t.Errorf("%d %s", w.Code, body)
+		}
+	}
+	declined("NTW_BASED_ROUTING", coBadged, "Forbidden", "debit_routing_not_enabled", "TE_05")
+	if got := decide("NTW_SR_HYBRID_ROUTING", coBadged); got["debit_routing_output"] != nil || got["decided_gateway"] != "alphapay" {
+		t.Errorf("hybrid with the switch off: %v", got)
+	}
+	if err := s.service.SetDebitRouting(t.Context(), "shop", gateway.Yes); err != nil {
+		t.Fatal(err)
+	}
+	// 100 dollars: VISA 1.9575, NYCE 1.628125, PULSE 1.88: the savings are 0.33 and 0.08
+	const ranked = `"debit_routing_output":{"co_badged_card_networks_info":[{"network":"NYCE","saving_percentage":0.33},` +
+		`{"network":"PULSE","saving_percentage":0.08},{"network":"VISA","saving_percentage":0}],"issuer_country":"US","is_regulated":false,` +
+		`"regulated_name":null,"card_type":"debit"}`
+	w := s.ask("POST", "/decide-gateway", debitDecide("NTW_BASED_ROUTING", coBadged), auth...)
+	got := s.must(200, decidedMembers, w)
+	if !strings.Contains(w.Body.String(), ranked) || got["decided_gateway"] != "alphapay" || got["routing_approach"] != "NTW_BASED_ROUTING" ||
+		got["gateway_priority_map"] != nil || got["latency"] == nil {
+		t.Errorf("%s", w.Body)
+	}
+	w = s.ask("POST", "/decide-gateway", debitDecide("NTW_SR_HYBRID_ROUTING", coBadged), auth...)
+	got = s.must(200, decidedMembers, w)
+	if !strings.Contains(w.Body.String(), ranked) || got["routing_approach"] != "SR_SELECTION_V3_ROUTING" || got["gateway_priority_map"] == nil {
+		t.Errorf("hybrid: %s", w.Body)
+	}
+	for _, metadata := range []string{"", "{}", "nonsense", `{"co_badged_card_data":{"co_badged_card_networks":["SHOPCARD"]}}`} {
+		declined("NTW_BASED_ROUTING", metadata, "Invalid Request", "invalid_request_error", "CO_BADGED_NETWORK_NOT_FOUND")
+		if got := decide("NTW_SR_HYBRID_ROUTING", metadata); got["debit_routing_output"] != nil || got["decided_gateway"] != "alphapay" {
+			t.Errorf("hybrid with %q: %v", metadata, got)
+		}
+	}
+	bins := `{"bins":[{"from":"453210","to":"453210","networks":["VISA","PULSE"],"issuer_country":"US","card_type":"debit"}]}`
+	if w := s.ask("PUT", "/debit-routing/tables", bins, "x-admin-secret", shopSecret); w.Code != 200 {
+		t.Fatalf("%d %s", w.Code, w.Body)
+	}
+	w = s.ask("POST", "/decide-gateway", debitDecide("NTW_BASED_ROUTING", ""), auth...)
+	if !strings.Contains(w.Body.String(), `[{"network":"PULSE","saving_percentage":0.08},{"network":"VISA","saving_percentage":0}],"issuer_country":"US"`) {
+		t.Errorf("by the BIN: %d %s", w.Code, w.Body)
 	}
 }
