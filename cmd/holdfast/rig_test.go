@@ -19,11 +19,12 @@ import (
 // the main listener with its limits and checks.
 type rig struct {
 	testing.TB
-	config  Config
-	house   *house
-	table   server.Table
-	handler http.Handler
-	keys    map[string]string // credentials by name: operator, tenant, reader
+	config       Config
+	house        *house
+	table        server.Table // of the main listener
+	gatewayTable server.Table // of the drop-in listener
+	handler      http.Handler
+	keys         map[string]string // credentials by name: operator, tenant, reader
 }
 
 // The capsule that the rig's reader may use, and the same without the job of older paths.
@@ -71,7 +72,7 @@ func (r *rig) open() {
 	if err != nil {
 		r.Fatal(err)
 	}
-	r.table = t.main
+	r.table, r.gatewayTable = t.main, t.gateway
 	handler, err := s.Handler(r.table)
 	if err != nil {
 		r.Fatal(err)
