@@ -1,5 +1,6 @@
 // Package console is the pages that people look at in a browser: which capsules there are, how their options share the
-// traffic, how the reward moves, and the newest decisions with their reasons. Pages are rendered here, updated once a
+// traffic, how the reward moves, and the newest decisions with their reasons; how a merchant's payment gateways share its
+// payments and how often they succeed. Pages are rendered here, updated once a
 // second over one stream of server-sent events, and need nothing from another host.
 //
 // Invariants: a page shows only what the key it was opened with covers; a session ends with its token; text that came from
@@ -28,6 +29,7 @@ import (
 // Options are what a Console needs.
 type Options struct {
 	Service  *decision.Service
+	Gateways Gateways        // nil without the gateway service
 	Keys     *ident.Keyring  // who a key belongs to; nil in dev mode only
 	Stopping <-chan struct{} // closed when streams must end; nil never does
 	Log      *slog.Logger    // discards
@@ -57,6 +59,7 @@ type Console struct {
 	sessions sessions
 	origins  *http.CrossOriginProtection
 	watch    watch
+	shops    shops
 	streams  chan struct{} // one entry per open stream
 }
 
@@ -71,6 +74,7 @@ func New(o Options) *Console {
 	}
 	c.pages = template.Must(template.New("console").Funcs(functions()).ParseFS(templateFiles, "templates/*.html"))
 	c.watch.service = o.Service
+	c.shops.gateways = o.Gateways
 	return c
 }
 
@@ -121,9 +125,9 @@ func (c *Console) fail(w http.ResponseWriter, who ident.Principal, err error) {
 	status, n := http.StatusInternalServerError, notice{"Something went wrong", "The server's log has the details."}
 	switch fault.KindOf(err) {
 	case fault.NotFound:
-		status, n = http.StatusNotFound, notice{"Nothing here", "There is no such capsule. It may have been deleted."}
+		status, n = http.StatusNotFound, notice{"Nothing here", "There is nothing of this name. It may have been deleted."}
 	case fault.Forbidden:
-		status, n = http.StatusForbidden, notice{"Not with this key", "The key you signed in with does not cover this capsule."}
+		status, n = http.StatusForbidden, notice{"Not with this key", "The key you signed in with does not cover this page."}
 	case fault.Unavailable, fault.Exhausted:
 		status, n = http.StatusServiceUnavailable, notice{"Not right now", "The server cannot read its store at the moment. Try again shortly."}
 	default:

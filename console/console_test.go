@@ -84,6 +84,7 @@ func routes(c *console.Console) []server.Route {
 	all := []server.Route{
 		{Method: "GET", Path: "/", Handler: c.Overview},
 		{Method: "GET", Path: "/console/capsule/{tenant}/{job}/{capsule}", Handler: c.Capsule},
+		{Method: "GET", Path: "/console/merchant/{merchant}", Handler: c.Merchant},
 		{Method: "GET", Path: "/console/events", Handler: c.Events},
 		{Method: "GET", Path: "/console/static/{file}", Handler: c.Static},
 		{Method: "POST", Path: "/console/sign-in", Handler: c.SignIn},

@@ -10,6 +10,7 @@ import (
 
 	"holdfast/decision"
 	"holdfast/fault"
+	"holdfast/gateway"
 	"holdfast/ident"
 )
 
@@ -21,7 +22,8 @@ const (
 
 // The parts of each page that are replaced while it is open. Each is a template whose outermost element has its name as id.
 var (
-	overviewParts = []string{"totals", "cards", "newest"}
+	overviewParts = []string{"totals", "cards", "shops", "newest"}
+	merchantParts = []string{"shop-figures", "shop-trends", "windows"}
 	capsuleParts  = []string{"figures", "trends", "newest", "settings", "audits"}
 )
 
@@ -30,7 +32,8 @@ type stream struct {
 	console *Console
 	out     http.ResponseWriter
 	request *http.Request
-	id      decision.CapsuleID // zero for the first page
+	id      decision.CapsuleID // zero for other pages
+	shop    gateway.MerchantID // empty for other pages
 	page    int
 	seed    maphash.Seed
 	sent    map[string]uint64 // hash of each part as it was sent last
@@ -56,7 +59,8 @@ func (c *Console) Events(w http.ResponseWriter, r *http.Request, _ *ident.Call) 
 	}
 	q := r.URL.Query()
 	s := &stream{console: c, out: w, request: r, page: pageNumber(q), seed: maphash.MakeSeed(), sent: map[string]uint64{},
-		id: decision.CapsuleID{Tenant: q.Get("tenant"), Job: q.Get("job"), Capsule: q.Get("capsule")}}
+		shop: gateway.MerchantID(q.Get("merchant")),
+		id:   decision.CapsuleID{Tenant: q.Get("tenant"), Job: q.Get("job"), Capsule: q.Get("capsule")}}
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("Cache-Control", "no-store")
 	w.Header().Set("X-Accel-Buffering", "no") // a proxy that collects the stream would stop the pictures
@@ -99,6 +103,10 @@ func (s *stream) turn(ctx context.Context) bool {
 
 // body gathers what the parts show.
 func (s *stream) body(ctx context.Context, who ident.Principal) (any, []string, error) {
+	if s.shop != "" {
+		body, err := s.console.merchant(who, s.shop)
+		return body, merchantParts, err
+	}
 	if s.id == (decision.CapsuleID{}) {
 		body, err := s.console.overview(ctx, who, s.page)
 		return body, overviewParts, err

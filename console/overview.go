@@ -30,6 +30,7 @@ type overview struct {
 	Totals   decision.Stats // of the cards of this page
 	Rate     float64
 	Cards    []card
+	Shops    []shopCard // the busiest merchants
 	Rows     []row
 	Page     int
 	Pages    int
@@ -105,6 +106,9 @@ func (c *Console) overview(ctx context.Context, who ident.Principal, page int) (
 		newest = append(newest, rows)
 	}
 	o.Rows = mixed(newest)
+	if o.Page == 1 {
+		o.Shops = c.shopCards(who)
+	}
 	return o, nil
 }
 

@@ -105,6 +105,7 @@ func untilMiddle(now time.Time) time.Duration {
 func (c *Console) round(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, roundTime)
 	defer cancel()
+	c.shops.round(c.now())
 	for _, t := range c.watch.active(c.now()) {
 		if ctx.Err() != nil {
 			return

@@ -49,7 +49,11 @@ func openFront(ctx context.Context, o opening) (*front, error) {
 	if err != nil {
 		return nil, err
 	}
-	f.console = console.New(console.Options{Service: o.house.decision, Keys: o.house.keys, Stopping: f.server.Stopping(), Log: o.log, Dev: o.Dev})
+	pages := console.Options{Service: o.house.decision, Keys: o.house.keys, Stopping: f.server.Stopping(), Log: o.log, Dev: o.Dev}
+	if o.house.gateway != nil {
+		pages.Gateways = o.house.gateway
+	}
+	f.console = console.New(pages)
 	t.main.Routes = append(append(t.main.Routes, consoleRoutes(f.console)...), levelRoutes(o.level, t.main.Refuse)...)
 	if f.addr, err = f.server.Listen(o.Addr, t.main); err != nil || o.house.gateway == nil {
 		return f, err

@@ -13,6 +13,7 @@ func consoleRoutes(c *console.Console) []server.Route {
 	routes := []server.Route{
 		{Method: "GET", Path: "/", Label: "console.overview", Handler: c.Overview},
 		{Method: "GET", Path: "/console/capsule/{tenant}/{job}/{capsule}", Label: "console.capsule", Handler: c.Capsule},
+		{Method: "GET", Path: "/console/merchant/{merchant}", Label: "console.merchant", Handler: c.Merchant},
 		{Method: "GET", Path: "/console/events", Label: "console.events", Handler: c.Events},
 		{Method: "GET", Path: "/console/static/{file}", Label: "console.static", Handler: c.Static},
 		{Method: "POST", Path: "/console/sign-in", Label: "console.signin", Handler: c.SignIn},
