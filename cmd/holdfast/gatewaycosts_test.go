@@ -124,6 +124,10 @@ func TestLaterRoutesOverHTTP(t *testing.T) {
 			t.Errorf("%s: %d %s", c.path, w.Code, w.Body)
 		}
 	}
+	for _, path := range []string{"/analytics/experiment/e-1/results", "/analytics/experiment/e-1/transactions"} {
+		s.refused("no tenant", 400, "TE_03", s.ask("GET", path, "", auth[:2]...))
+		s.refused("the secret alone", 401, "TE_03", s.ask("GET", path, "", "x-admin-secret", shopSecret, "x-tenant-id", "public"))
+	}
 	for path, to := range map[string]string{"/decision_gateway": "/decide-gateway", "/update-score": "/update-gateway-score"} {
 		w := s.ask("POST", path, `{"anything":1}`)
 		s.refused(path, 404, "TE_02", w)

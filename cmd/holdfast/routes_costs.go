@@ -2,6 +2,7 @@ package main
 
 import (
 	"net/http"
+	"strings"
 
 	"holdfast/admission"
 	"holdfast/docs/openapi"
@@ -48,9 +49,9 @@ func costRoutes(api *gatewayapi.API) []server.Route {
 		{Method: "POST", Path: "/webhooks/settlement/{connector}", Access: server.Public,
 			Label: "costs.webhook", Handler: api.SettlementWebhook},
 		{Method: "GET", Path: "/analytics/experiment/{experiment_id}/results",
-			Label: "experiments.results", Handler: api.ExperimentResults},
+			Label: "experiments.results", Handler: api.Tenanted(api.ExperimentResults)},
 		{Method: "GET", Path: "/analytics/experiment/{experiment_id}/transactions",
-			Label: "experiments.transactions", Handler: api.ExperimentTransactions},
+			Label: "experiments.transactions", Handler: api.Tenanted(api.ExperimentTransactions)},
 		{Method: "GET", Path: "/openapi/gateway.json", Access: server.Public, Infra: true, Label: "openapi", Handler: describeGateway},
 		{Method: "POST", Path: "/decision_gateway", Access: server.Public, Label: "moved", Handler: api.Moved("/decide-gateway")},
 		{Method: "POST", Path: "/update-score", Access: server.Public,
@@ -59,6 +60,9 @@ func costRoutes(api *gatewayapi.API) []server.Route {
 	for i := range routes {
 		r := &routes[i]
 		r.Class = admission.Normal
+		if strings.HasPrefix(r.Path, "/analytics/") {
+			r.Identify, r.Refuse = api.IdentifyMerchant, api.RefuseAnalytics
+		}
 		if r.Access != server.Public {
 			r.Access = server.Credential
 		}

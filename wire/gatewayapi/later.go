@@ -64,6 +64,11 @@ func (a *API) SettlementWebhook(w http.ResponseWriter, r *http.Request, _ *ident
 	a.send(w, r, http.StatusOK, notIngested{Message: unread})
 }
 
+// RefuseAnalytics is the refusal of the routes under /analytics.
+func (a *API) RefuseAnalytics(w http.ResponseWriter, r *http.Request, err error) {
+	a.refuseAnalytics(w, r, err)
+}
+
 // armJSON is one arm of an experiment.
 type armJSON struct {
 	Transactions   int     `json:"transactions"`
