@@ -13,8 +13,8 @@ var dimensionFields = [...]string{"card_network", "card_is_in", "currency", "cou
 
 // DimensionData is a merchant's choice of dimensions as it was sent.
 type DimensionData struct {
-	UDFs   []int    `json:"udfs"`
-	Fields []string `json:"fields,format:emitnull"`
+	UDFs   []int        `json:"udfs"`
+	Fields List[string] `json:"fields"`
 }
 
 // check returns Invalid for fields that there are not, naming them, and for numbers that no user-defined field has.

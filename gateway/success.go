@@ -1,20 +1,33 @@
 package gateway
 
 import (
+	"encoding/json/jsontext"
+	"encoding/json/v2"
 	"math"
 	"strings"
 )
 
+// List is a list in a document; none is null.
+type List[T any] []T
+
+// MarshalJSONTo writes the list.
+func (l List[T]) MarshalJSONTo(e *jsontext.Encoder) error {
+	if l == nil {
+		return e.WriteToken(jsontext.Null)
+	}
+	return json.MarshalEncode(e, []T(l))
+}
+
 // SuccessData is a merchant's success-rate config as it was sent: members that were not are nil.
 type SuccessData struct {
-	LatencyThreshold *float64         `json:"defaultLatencyThreshold"` // seconds
-	Bucket           *int             `json:"defaultBucketSize"`
-	Hedging          *float64         `json:"defaultHedgingPercent"` // 0 to 100
-	LowerReset       *float64         `json:"defaultLowerResetFactor"`
-	UpperReset       *float64         `json:"defaultUpperResetFactor"`
-	ExtraScores      []ExtraScoreData `json:"defaultGatewayExtraScore,format:emitnull"`
-	Margin           *float64         `json:"margin"`
-	Rows             []SuccessRowData `json:"subLevelInputConfig,format:emitnull"`
+	LatencyThreshold *float64             `json:"defaultLatencyThreshold"` // seconds
+	Bucket           *int                 `json:"defaultBucketSize"`
+	Hedging          *float64             `json:"defaultHedgingPercent"` // 0 to 100
+	LowerReset       *float64             `json:"defaultLowerResetFactor"`
+	UpperReset       *float64             `json:"defaultUpperResetFactor"`
+	ExtraScores      List[ExtraScoreData] `json:"defaultGatewayExtraScore"`
+	Margin           *float64             `json:"margin"`
+	Rows             List[SuccessRowData] `json:"subLevelInputConfig"`
 }
 
 // SuccessRowData is one row of it: constraints, of which those that are nil match everything, and values.
@@ -28,12 +41,33 @@ type SuccessRowData struct {
 	AuthType   *string `json:"authType"`
 	Source     *string `json:"source"` // autopilot for rows that nobody wrote by hand
 
-	LatencyThreshold *float64         `json:"latencyThreshold"`
-	Bucket           *int             `json:"bucketSize"`
-	Hedging          *float64         `json:"hedgingPercent"`
-	LowerReset       *float64         `json:"lowerResetFactor"`
-	UpperReset       *float64         `json:"upperResetFactor"`
-	ExtraScores      []ExtraScoreData `json:"gatewayExtraScore,format:emitnull"`
+	LatencyThreshold *float64             `json:"latencyThreshold"`
+	Bucket           *int                 `json:"bucketSize"`
+	Hedging          *float64             `json:"hedgingPercent"`
+	LowerReset       *float64             `json:"lowerResetFactor"`
+	UpperReset       *float64             `json:"upperResetFactor"`
+	ExtraScores      List[ExtraScoreData] `json:"gatewayExtraScore"`
+}
+
+// Constraint returns where the row keeps the constraint that a member of its JSON names, nil for another name.
+func (r *SuccessRowData) Constraint(name string) **string {
+	switch name {
+	case "paymentMethodType":
+		return &r.MethodType
+	case "paymentMethod":
+		return &r.Method
+	case "cardNetwork":
+		return &r.Network
+	case "cardIsIn":
+		return &r.BIN
+	case "currency":
+		return &r.Currency
+	case "country":
+		return &r.Country
+	case "authType":
+		return &r.AuthType
+	}
+	return nil
 }
 
 // ExtraScoreData is a gateway's sigma factor.

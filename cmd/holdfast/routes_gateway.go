@@ -98,7 +98,36 @@ func scoreRoutes(api *gatewayapi.API, decline server.Refusal) []server.Route {
 }
 
 // accountRoutes are merchants, API keys, features, rule configs, the dimensions of scores, and outages.
-func accountRoutes(*gatewayapi.API) []server.Route { return nil }
+func accountRoutes(api *gatewayapi.API) []server.Route {
+	const merchant = "/merchant-account/{merchant_id}"
+	routes := []server.Route{
+		// The admin secret opens it, and nothing else.
+		{Method: "POST", Path: "/merchant-account/create", Access: server.Public, Handler: api.CreateMerchant},
+		{Method: "GET", Path: merchant, Handler: api.Account},
+		{Method: "DELETE", Path: merchant, Handler: api.DeleteMerchant},
+		{Method: "GET", Path: merchant + "/debit-routing", Handler: api.DebitRouting},
+		{Method: "POST", Path: merchant + "/debit-routing", Handler: api.SetDebitRouting},
+		{Method: "GET", Path: merchant + "/features", Handler: api.Features},
+		{Method: "POST", Path: merchant + "/features/{feature}", Handler: api.SetFeature},
+		{Method: "POST", Path: "/api-key/create", Handler: api.CreateKey},
+		{Method: "GET", Path: "/api-key/list/{merchant_id}", Handler: api.Keys},
+		{Method: "DELETE", Path: "/api-key/{key_id}", Handler: api.RevokeKey},
+		{Method: "POST", Path: "/rule/create", MaxBody: largeGatewayBody, Handler: api.CreateConfig},
+		{Method: "POST", Path: "/rule/get", MaxBody: largeGatewayBody, Handler: api.Config},
+		{Method: "POST", Path: "/rule/update", MaxBody: largeGatewayBody, Handler: api.UpdateConfig},
+		{Method: "POST", Path: "/rule/delete", MaxBody: largeGatewayBody, Handler: api.DeleteConfig},
+		{Method: "POST", Path: "/config-sr-dimension", Handler: api.SetDimensions},
+		{Method: "GET", Path: "/config-sr-dimension/{merchant_id}", Handler: api.Dimensions},
+		{Method: "POST", Path: "/gateway-score/reset", Handler: api.Tenanted(api.ResetScores)},
+		{Method: "POST", Path: "/gateway-outage", Handler: api.CreateOutage},
+		{Method: "GET", Path: "/gateway-outage", Handler: api.Outages},
+		{Method: "DELETE", Path: "/gateway-outage/{outage_id}", Handler: api.EndOutage},
+	}
+	for i := range routes {
+		routes[i].Class = admission.Normal
+	}
+	return routes
+}
 
 // authRoutes are users, sessions and members. The server asks nobody: each looks for the credential it needs.
 func authRoutes(api *gatewayapi.API) []server.Route {

@@ -36,9 +36,16 @@ func decode(r *http.Request, body []byte, v any) error {
 	if err := strictjson.Validate(body, maxDepth); err != nil {
 		return invalid("invalid JSON: %s", err.Error())
 	}
-	err := json.Unmarshal(body, v)
+	return typed(json.Unmarshal(body, v))
+}
+
+// typed makes the 422 of JSON that does not have the form asked for. A refusal that a form's own reader found stays.
+func typed(err error) error {
 	if err == nil {
 		return nil
+	}
+	if e, ok := errors.AsType[*fault.Error](err); ok {
+		return e
 	}
 	if e, ok := errors.AsType[*json.SemanticError](err); ok {
 		if at := e.JSONPointer.LastToken(); at != "" {
