@@ -4,6 +4,8 @@ import (
 	"context"
 	"hash/maphash"
 	"sync"
+
+	"holdfast/fault"
 )
 
 // activeParts is how many parts the table of active algorithms has. Each keeps at most activeMost entries, made of at most
@@ -123,12 +125,20 @@ func (s *Service) active(ctx context.Context, k activeKey) (alg *Algorithm, err 
 	return alg, nil
 }
 
-// lookUpActive reads what is active, in the writer, so that it falls between two changes.
+// lookUpActive reads what is active, in the writer, so that it falls between two changes. A store that takes no writes is read
+// instead, and what it says is not kept.
 func (s *Service) lookUpActive(ctx context.Context, k activeKey) (*Algorithm, error) {
 	var all [purposeCount]*Algorithm
-	err := s.write(ctx, func(tx Tx) (err error) {
-		all, err = s.loadActive(tx, k.owner)
+	load := func(v View) (err error) {
+		all, err = s.loadActive(v, k.owner)
 		return err
-	}, func() { s.actives.put(k, all[k.purpose]) })
-	return all[k.purpose], err
+	}
+	err := s.write(ctx, func(tx Tx) error { return load(tx) }, func() { s.actives.put(k, all[k.purpose]) })
+	if err != nil && fault.KindOf(err) == fault.Unavailable && ctx.Err() == nil {
+		err = s.storage.Read(ctx, load)
+	}
+	if err != nil { // the change may still be running: all is not ours to look at
+		return nil, err
+	}
+	return all[k.purpose], nil
 }

@@ -170,7 +170,8 @@ type AlgorithmChange struct {
 }
 
 // UpdateAlgorithm replaces an algorithm that is not active. Invalid when it is active, does not exist or is another owner's.
-func (s *Service) UpdateAlgorithm(ctx context.Context, c AlgorithmChange) (row AlgorithmRow, warnings []string, err error) {
+func (s *Service) UpdateAlgorithm(ctx context.Context, c AlgorithmChange) (AlgorithmRow, []string, error) {
+	var row AlgorithmRow
 	data, warnings, err := s.checkAlgorithm(c.Algorithm)
 	if err != nil {
 		return AlgorithmRow{}, nil, err
@@ -197,7 +198,10 @@ func (s *Service) UpdateAlgorithm(ctx context.Context, c AlgorithmChange) (row A
 		}
 		return tx.PutAlgorithm(row)
 	}, nil)
-	return row, warnings, err
+	if err != nil { // the change may still be running: row is not ours to look at
+		return AlgorithmRow{}, nil, err
+	}
+	return row, warnings, nil
 }
 
 // owned returns the algorithm with the id; Invalid when there is none or it is another owner's.

@@ -1,6 +1,7 @@
 package gateway_test
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -425,5 +426,55 @@ func TestWhatTheOperatorConfiguresOfRules(t *testing.T) {
 		if _, err := gateway.Open(t.Context(), gateway.Options{Deployment: d}); fault.KindOf(err) != fault.Invalid {
 			t.Errorf("%+v: %v", d, err)
 		}
+	}
+}
+
+func TestEvaluationsGoOnWhileTheDiskIsFull(t *testing.T) {
+	r := newRig(t, gateway.Options{})
+	for _, owner := range []string{"warm", "cold"} {
+		r.activate(owner, r.algorithm(owner, fmt.Sprintf(single, "g")))
+	}
+	r.stop()
+	r.start()
+	if got := r.evaluate("warm"); got != "success g" {
+		t.Errorf("before: %s", got)
+	}
+	r.full.Store(true)
+	for _, owner := range []string{"warm", "cold"} {
+		if got := r.evaluate(owner); got != "success g" {
+			t.Errorf("%s, on a full disk: %s", owner, got)
+		}
+	}
+	if got := r.evaluate("nobody"); !strings.Contains(got, "no active") {
+		t.Errorf("nobody, on a full disk: %s", got)
+	}
+	if _, _, err := r.service.CreateAlgorithm(t.Context(), gateway.NewAlgorithm{Owner: "warm", Name: "n", Algorithm: fmt.Appendf(nil, single, "h")}); fault.KindOf(err) != fault.Unavailable {
+		t.Errorf("stored on a full disk: %v", err)
+	}
+	r.full.Store(false)
+	r.activate("cold", r.algorithm("cold", fmt.Sprintf(single, "h")))
+	if got := r.evaluate("cold"); got != "success h" {
+		t.Errorf("with room again: %s", got)
+	}
+}
+
+// Whoever stops waiting does not look at what the change still writes; the race detector watches.
+func TestGivenUpChangesAreLeftAlone(t *testing.T) {
+	r := newRig(t, gateway.Options{})
+	id := r.algorithm("o", fmt.Sprintf(single, "g"))
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	for i := range 20 {
+		change := gateway.AlgorithmChange{ID: id, Owner: "o", Name: fmt.Sprint(i), Algorithm: fmt.Appendf(nil, single, "h")}
+		if row, _, err := r.service.UpdateAlgorithm(gone, change); err != nil && row.ID != "" {
+			t.Errorf("an error and a row: %v, %+v", err, row)
+		}
+		var a gateway.EvaluateAnswer
+		if err := r.service.Evaluate(gone, &gateway.EvaluateRequest{Owner: gateway.MerchantID(fmt.Sprint("owner", i))}, &a); err == nil {
+			t.Error("evaluated what is not there")
+		}
+	}
+	if rows, err := r.service.Algorithms(t.Context(), "o"); err != nil || len(rows) != 1 {
+		t.Errorf("%v, %v", rows, err)
 	}
 }
