@@ -28,6 +28,9 @@ func demoCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			if !config.given["drain-delay"] {
+				config.DrainDelay = 0 // nobody balances load over a demo
+			}
 			if !config.given["log-level"] {
 				config.LogLevel = "warn" // the demo's own lines are what people look at
 			}
