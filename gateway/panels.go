@@ -4,6 +4,9 @@ import (
 	"context"
 	"slices"
 	"time"
+
+	"holdfast/fault"
+	"holdfast/ident"
 )
 
 // Range is the time that a question about the past covers, and how finely it is divided.
@@ -213,3 +216,22 @@ type Count struct {
 	Name  string
 	Count int64
 }
+
+// Owner returns the merchant whose past a principal may see: that of its own credential. key is the API key that the caller
+// showed; it matters only where authentication is off, and named then says whose past without a key. Unauthenticated for
+// everybody who stands for no merchant, the operator included.
+func (s *Service) Owner(ctx context.Context, p ident.Principal, key string, named MerchantID) (MerchantID, error) {
+	switch {
+	case p.Kind == ident.Token && p.Scope.Tenant != "":
+		return MerchantID(p.Scope.Tenant), nil
+	case p.Kind == ident.DevMode && key != "":
+		_, m, err := s.apiKey(ctx, key, s.options.Now())
+		return m, err
+	case p.Kind == ident.DevMode && named != "":
+		return named, nil
+	}
+	return "", fault.New("gateway.Owner", fault.Unauthenticated, "analytics need the API key or the session of a merchant")
+}
+
+// NowMS is the service's clock, in milliseconds since 1970.
+func (s *Service) NowMS() int64 { return s.nowMS() }

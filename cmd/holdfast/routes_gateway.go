@@ -184,4 +184,23 @@ func routingRoutes(api *gatewayapi.API) []server.Route {
 }
 
 // analyticsRoutes are the panels and the audit trail.
-func analyticsRoutes(*gatewayapi.API) []server.Route { return nil }
+func analyticsRoutes(api *gatewayapi.API) []server.Route {
+	routes := []server.Route{
+		{Path: "/analytics/overview", Label: "analytics.overview", Handler: api.Overview()},
+		{Path: "/analytics/gateway-scores", Label: "analytics.gateway_scores", Handler: api.GatewayScores()},
+		{Path: "/analytics/decisions", Label: "analytics.decisions", Handler: api.DecisionStats()},
+		{Path: "/analytics/routing-stats", Label: "analytics.routing_stats", Handler: api.RoutingStats()},
+		{Path: "/analytics/cost-savings", Label: "analytics.cost_savings", Handler: api.CostSavings()},
+		{Path: "/analytics/routing-events", Label: "analytics.routing_events", Handler: api.RoutingEvents()},
+		{Path: "/analytics/log-summaries", Label: "analytics.log_summaries", Handler: api.LogSummaries()},
+		{Path: "/analytics/payment-audit", Label: "analytics.payment_audit", Handler: api.PaymentAudit()},
+		{Path: "/analytics/preview-trace", Label: "analytics.preview_trace", Handler: api.PreviewTrace()},
+	}
+	for i := range routes {
+		route := &routes[i]
+		// The admin secret stands for no merchant, so that it opens nothing here.
+		route.Method, route.Class, route.Identify = "GET", admission.Normal, api.IdentifyMerchant
+		route.Access, route.Refuse = server.Credential, api.RefuseAnalytics
+	}
+	return routes
+}
