@@ -11,9 +11,6 @@ import (
 	"holdfast/ident"
 )
 
-// RefuseAnalytics answers with an error in the words of the analytics.
-func (a *API) RefuseAnalytics(w http.ResponseWriter, r *http.Request, err error) { a.refuseAnalytics(w, r, err) }
-
 // past is a question about what happened: whose, when, and what of it, and the query for what only one route knows.
 type past struct {
 	gateway.Question

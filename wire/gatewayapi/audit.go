@@ -87,7 +87,7 @@ type auditPanel struct {
 	Failed    int        `json:"total_failure"`
 	Results   []audited  `json:"results"`
 	Timeline  []timeline `json:"timeline"`
-	Partial   bool       `json:"truncated,omitempty"` // there was more in the range than one look goes through
+	Partial   bool       `json:"truncated,omitzero"` // there was more in the range than one look goes through
 }
 
 // PaymentAudit answers GET /analytics/payment-audit.

@@ -217,7 +217,7 @@ type logPanel struct {
 	Samples  []timeline `json:"samples"`
 	Page     int        `json:"page"`
 	PageSize int        `json:"page_size"`
-	Partial  bool       `json:"truncated,omitempty"`
+	Partial  bool       `json:"truncated,omitzero"`
 }
 
 // LogSummaries answers GET /analytics/log-summaries.
