@@ -44,8 +44,8 @@ func TestCostsOverHTTP(t *testing.T) {
 		info["outcome"] != "COST_WON" || info["costSavedBps"] != 90. || info["qualifiedCount"] != 2. || info["margin"] != 1. {
 		t.Errorf("with costs: %v", got)
 	}
-	if map1 := got["gateway_priority_map"].(map[string]any); map1["alphapay"] != 1. || map1["mercato"] != 1. {
-		t.Errorf("the scores are what is known, not what it costs: %v", map1)
+	if scores := got["gateway_priority_map"].(map[string]any); scores["alphapay"] != 1. || scores["mercato"] != 1. {
+		t.Errorf("the scores are what is known, not what it costs: %v", scores)
 	}
 	amex := strings.Replace(costDecide, `"VISA"`, `"AMEX"`, 1)
 	if got := ask("POST", "/decide-gateway", amex); got["decided_gateway"] != "alphapay" || got["multi_objective_info"].(map[string]any)["qualifiedCount"] != 1. {
