@@ -271,3 +271,22 @@ func FuzzDebitTables(f *testing.F) {
 		}
 	})
 }
+
+func FuzzErrorRules(f *testing.F) {
+	f.Add(`{"rules":[{"connector":"mercato","errorCode":"E1","decision":"retry","stepUpPossible":true,"unifiedMessage":null}]}`)
+	f.Add(`{"rules":[null,{}]}`)
+	f.Fuzz(func(t *testing.T, text string) {
+		var body errorTableJSON
+		r := httptest.NewRequest(http.MethodPut, "/", nil)
+		if decode(r, []byte(text), &body) != nil || body.Rules == nil {
+			return
+		}
+		for i := range *body.Rules {
+			rule := (*body.Rules)[i].rule()
+			back := errorRule(&rule)
+			if back != (*body.Rules)[i] {
+				t.Fatalf("%+v became %+v", (*body.Rules)[i], back)
+			}
+		}
+	})
+}
