@@ -269,8 +269,3 @@ func (s *Service) warnOfHedging(set *settings) {
 			slog.String("feature", FeatureExplore.String()))
 	}
 }
-
-// loadDeployment reads what applies to all merchants.
-func (s *Service) loadDeployment(View) (*deployment, error) {
-	return &deployment{threshold: 0.05, penalty: 5, reward: 5.26}, nil
-}

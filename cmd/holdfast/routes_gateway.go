@@ -122,6 +122,9 @@ func accountRoutes(api *gatewayapi.API) []server.Route {
 		{Method: "POST", Path: "/gateway-outage", Handler: api.CreateOutage},
 		{Method: "GET", Path: "/gateway-outage", Handler: api.Outages},
 		{Method: "DELETE", Path: "/gateway-outage/{outage_id}", Handler: api.EndOutage},
+		{Method: "GET", Path: "/admin/service-config/{config}", Handler: api.Operates(api.ServiceConfig)},
+		{Method: "PUT", Path: "/admin/service-config/{config}", Handler: api.Operates(api.PutServiceConfig)},
+		{Method: "DELETE", Path: "/admin/service-config/{config}", Handler: api.Operates(api.DeleteServiceConfig)},
 	}
 	for i := range routes {
 		routes[i].Class = admission.Normal
