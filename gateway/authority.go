@@ -63,14 +63,17 @@ func (s *Service) Identify(ctx context.Context, c Credentials, now time.Time) (i
 // bearer returns the token of an Authorization header that has that scheme. One with another scheme, such as what a proxy
 // adds for itself, is as good as none.
 func bearer(c Credentials) (token string, there bool) {
-	if !c.HasAuthorization {
+	if !c.HasAuthorization || !IsBearer(c.Authorization) {
 		return "", false
 	}
-	scheme, token, _ := strings.Cut(strings.TrimLeft(c.Authorization, " "), " ")
-	if !strings.EqualFold(scheme, "bearer") {
-		return "", false
-	}
+	_, token, _ = strings.Cut(strings.TrimLeft(c.Authorization, " "), " ")
 	return strings.TrimSpace(token), true
+}
+
+// IsBearer reports whether the value of an Authorization header has the scheme of sessions, in any case.
+func IsBearer(authorization string) bool {
+	scheme, _, _ := strings.Cut(strings.TrimLeft(authorization, " "), " ")
+	return strings.EqualFold(scheme, "bearer")
 }
 
 // Bearer opens the session of a caller whose route takes nothing else. Unauthenticated without a good one.

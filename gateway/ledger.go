@@ -106,27 +106,7 @@ func (l *ledger) shard(merchant int64) *shard {
 
 // remember appends one decision. It does no I/O.
 func (l *ledger) remember(rec *record) {
-	hash := l.payment(rec.merchant, rec.payment)
-	sh := l.shard(rec.merchant)
-	sh.mu.Lock()
-	first := sh.open == nil
-	if first {
-		sh.open = &chunk{id: uint32(l.next.Add(1)), firstMS: rec.timeMS}
-		room := make([]byte, 0, 4096)
-		sh.open.payload.Store(&room)
-	}
-	c := sh.open
-	payload := *c.payload.Load()
-	at := len(payload)
-	payload = rec.appendTo(payload)
-	c.payload.Store(&payload)
-	c.lastMS, c.count = rec.timeMS, c.count+1
-	sh.put(l, hash, location{chunk: c.id, at: uint32(at)}, c)
-	full := c.count >= chunkRecords
-	if full {
-		sh.open = nil
-	}
-	sh.mu.Unlock()
+	c, first, full := l.shard(rec.merchant).append(l, rec)
 	switch {
 	case full:
 		l.hand(c)
@@ -136,6 +116,28 @@ func (l *ledger) remember(rec *record) {
 		default: // it is awake
 		}
 	}
+}
+
+// append puts a decision into the open chunk and the index; first says that it began the chunk, full that it ended it.
+func (sh *shard) append(l *ledger, rec *record) (c *chunk, first, full bool) {
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	if first = sh.open == nil; first {
+		sh.open = &chunk{id: uint32(l.next.Add(1)), firstMS: rec.timeMS}
+		room := make([]byte, 0, 4096)
+		sh.open.payload.Store(&room)
+	}
+	c = sh.open
+	payload := *c.payload.Load()
+	at := len(payload)
+	payload = rec.appendTo(payload)
+	c.payload.Store(&payload)
+	c.lastMS, c.count = rec.timeMS, c.count+1
+	sh.put(l, l.payment(rec.merchant, rec.payment), location{chunk: c.id, at: uint32(at)}, c)
+	if full = c.count >= chunkRecords; full {
+		sh.open = nil
+	}
+	return c, first, full
 }
 
 // put indexes a decision in the newest generation, which it begins when it is time. The caller holds the shard.
@@ -159,7 +161,9 @@ func (sh *shard) put(l *ledger, hash uint64, p location, c *chunk) {
 					l.early.Add(int64(len(lost.index)))
 				}
 				for _, c := range lost.chunks {
-					l.forget(c)
+					if c.stored.Load() { // another one is open, or on its way
+						l.forget(c)
+					}
 				}
 			}
 			clear(sh.generations[i:])

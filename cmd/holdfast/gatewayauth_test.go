@@ -93,7 +93,7 @@ func (s *shop) ask(method, path, body string, headers ...string) *httptest.Respo
 		q.Header.Set("Content-Type", "application/json")
 	}
 	for i := 0; i < len(headers); i += 2 {
-		q.Header.Set(headers[i], headers[i+1])
+		q.Header.Add(headers[i], headers[i+1])
 	}
 	w := httptest.NewRecorder()
 	s.handler.ServeHTTP(w, q)
@@ -330,6 +330,7 @@ func TestEveryGatewayRouteAsksWhoIsThere(t *testing.T) {
 		walk("an empty secret", 401, "x-admin-secret", "")
 		walk("a bad bearer", 401, "Authorization", "Bearer x")
 		walk("a bad bearer beside the secret", 401, "Authorization", "Bearer x", "x-admin-secret", shopSecret)
+		walk("a bad bearer behind another scheme", 401, "Authorization", "Basic x", "Authorization", "Bearer x", "x-admin-secret", shopSecret)
 		walk("an expired session", 401, "Authorization", "Bearer "+over)
 		walk("a session that may nothing", 403, "Authorization", "Bearer "+none)
 		if !readsOnly(route) {

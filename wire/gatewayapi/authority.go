@@ -16,9 +16,14 @@ const (
 	headerKey           = "X-Api-Key"
 )
 
-// credentials reads what a caller shows.
+// credentials reads what a caller shows. Of several Authorization headers the first bearer counts: one for a proxy must not hide
+// it.
 func credentials(h http.Header) (c gateway.Credentials) {
-	c.Authorization, c.HasAuthorization = firstOf(h, headerAuthorization)
+	for _, one := range h[headerAuthorization] {
+		if !c.HasAuthorization || !gateway.IsBearer(c.Authorization) && gateway.IsBearer(one) {
+			c.Authorization, c.HasAuthorization = one, true
+		}
+	}
 	c.AdminSecret, c.HasAdminSecret = firstOf(h, headerSecret)
 	c.APIKey, _ = firstOf(h, headerKey)
 	return c
