@@ -18,6 +18,7 @@ type metrics struct {
 	hits      sync.Map // rule name to prometheus.Counter
 	names     atomic.Int64
 	extra     []prometheus.Collector
+	committed atomic.Int64 // outcomes
 	trail     *trailMetrics
 }
 
@@ -33,7 +34,7 @@ func newMetrics(s *Service) *metrics {
 	counter := func(name, help string, read func() float64) prometheus.Collector {
 		return prometheus.NewCounterFunc(prometheus.CounterOpts{Name: name, Help: help}, read)
 	}
-	return &metrics{
+	m := &metrics{
 		trail: newTrailMetrics(s.trail),
 		decisions: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "routing_decisions_total",
 			Help: "Decisions by approach and outcome."}, []string{"approach", "status"}),
@@ -47,6 +48,9 @@ func newMetrics(s *Service) *metrics {
 				func() float64 { return float64(s.ledger.unsaved.Load()) }),
 		},
 	}
+	m.extra = append(m.extra, counter("gateway_outcomes_committed_total", "Outcomes of feedback that are on disk and in the scores.",
+		func() float64 { return float64(m.committed.Load()) }))
+	return m
 }
 
 // decided counts one decision.

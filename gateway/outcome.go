@@ -137,6 +137,7 @@ func (s *Service) record(ctx context.Context, m *merchant, o *Outcome) (shift bo
 			}
 		}
 		if err == nil {
+			s.metrics.committed.Add(1)
 			shift = s.apply(here, o)
 		}
 	}})

@@ -15,7 +15,8 @@ type cell struct {
 	connections int
 	duration    time.Duration
 	shape       load.Shape
-	rate        float64 // intended requests per second; 0 is a closed loop
+	rate        float64       // intended requests per second; 0 is a closed loop
+	think       time.Duration // of a closed loop's users between two requests
 	kinds       []string
 	traffic     func(load.Target) func(worker int) load.Traffic
 }
@@ -40,7 +41,7 @@ func (r *run) measure(ctx context.Context, c *child, one cell) (*measured, error
 
 func (one cell) plan(t load.Target) load.Plan {
 	return load.Plan{Dial: load.Dialer(t.Host), Workers: one.connections, Duration: one.duration, Shape: one.shape,
-		Rate: one.rate, Kinds: one.kinds, Traffic: one.traffic(t)}
+		Rate: one.rate, Think: one.think, Kinds: one.kinds, Traffic: one.traffic(t)}
 }
 
 // watch measures what drive does to a child under a fresh credential: the processor time of both sides, and the server's

@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"math"
 	"strconv"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -56,12 +58,59 @@ func newMold(t load.Target, line, payload, merchant string) mold {
 	return mold{before: append(t.AppendHead(nil, line, len(before)+idLength+len(after)), before...), after: after}
 }
 
+// eligible reports whether a payload's list holds a gateway.
+func eligible(payload uint64, name []byte) bool {
+	list, _, _ := strings.Cut(payments[payload], "]")
+	_, list, _ = strings.Cut(list, "[")
+	for one := range strings.SplitSeq(list, ",") {
+		if strings.Trim(one, `"`) == string(name) {
+			return true
+		}
+	}
+	return false
+}
+
 // pairs is a decide and its feedback, again and again.
 type pairs struct {
 	key       *string // the API key, known once the merchant was created
 	merchants int     // how many share the traffic; 0 means the lab's own
 	think     bool    // only decide, for comparisons of one request
 	wrong     *atomic.Uint64
+	said      *latencies
+}
+
+// latencies counts what decides said of themselves in the member latency, by whole milliseconds.
+type latencies struct{ ms [1000]atomic.Uint64 }
+
+// note counts the latency that a decide's answer ends with; false when it has none.
+func (l *latencies) note(answer []byte) bool {
+	_, after, found := bytes.Cut(answer[max(0, len(answer)-80):], []byte(`"latency":`))
+	end := bytes.IndexAny(after, ",}")
+	if !found || end < 1 {
+		return false
+	}
+	ms, err := strconv.ParseUint(string(after[:end]), 10, 32)
+	if err != nil {
+		return false
+	}
+	l.ms[min(ms, uint64(len(l.ms)-1))].Add(1)
+	return true
+}
+
+// take returns the mean and a quantile of what was noted, in ms, and begins anew.
+func (l *latencies) take(q float64) (mean, quantile float64) {
+	var counts [1000]uint64
+	var n, sum, below uint64
+	for i := range l.ms {
+		counts[i] = l.ms[i].Swap(0)
+		n, sum = n+counts[i], sum+uint64(i)*counts[i]
+	}
+	for i, k := range counts {
+		if below += k; k > 0 && float64(below) >= q*float64(n) {
+			return float64(sum) / float64(n), float64(i)
+		}
+	}
+	return math.NaN(), math.NaN()
 }
 
 func (p pairs) title() string { return "decide and feedback" }
@@ -115,8 +164,8 @@ func (p pairs) traffic(t load.Target) func(worker int) load.Traffic {
 		}
 		t.Header = "x-admin-secret: " + *p.key
 	}
-	return func(worker int) load.Traffic {
-		w := &pairWorker{target: t, run: run, number: number, names: names, wrong: p.wrong, worker: worker, onlyDecide: p.think}
+	return func(int) load.Traffic {
+		w := &pairWorker{target: t, run: run, number: number, names: names, wrong: p.wrong, said: p.said, onlyDecide: p.think}
 		for _, payload := range payments {
 			if len(names) == 1 {
 				w.molds = append(w.molds, newMold(t, "POST /decide-gateway", payload, names[0]))
@@ -134,10 +183,11 @@ type pairWorker struct {
 	names      []string
 	molds      []mold
 	wrong      *atomic.Uint64
-	worker     int
+	said       *latencies
 	onlyDecide bool
 
-	n        uint64 // of this worker's requests
+	n        uint64 // of this worker's feedback
+	nth      uint64 // of the payloads
 	id       []byte
 	merchant string
 	gateway  []byte // decided, empty before the answer
@@ -159,6 +209,7 @@ func (w *pairWorker) Next() ([]byte, int) {
 	var digits [20]byte
 	text := strconv.AppendUint(digits[:0], n, 10)
 	w.id = append(append(w.id, "0000000000"[len(text):]...), text...)
+	w.nth = n % uint64(len(payments))
 	m := w.mold(n)
 	w.buf = append(append(append(w.buf[:0], m.before...), w.id...), m.after...)
 	return w.buf, 0
@@ -168,10 +219,10 @@ func (w *pairWorker) Next() ([]byte, int) {
 func (w *pairWorker) mold(n uint64) mold {
 	if len(w.molds) > 0 {
 		w.merchant = w.names[0]
-		return w.molds[n%uint64(len(w.molds))]
+		return w.molds[w.nth]
 	}
 	w.merchant = w.names[n*2654435761%uint64(len(w.names))]
-	return newMold(w.target, "POST /decide-gateway", payments[n%uint64(len(payments))], w.merchant)
+	return newMold(w.target, "POST /decide-gateway", payments[w.nth], w.merchant)
 }
 
 // feedback reports that the attempt succeeded nine times in ten.
@@ -207,8 +258,7 @@ func (w *pairWorker) Seen(kind int, a load.Answer) {
 	}
 	_, after, _ := bytes.Cut(a.Body, []byte(`"decided_gateway":"`))
 	name, _, found := bytes.Cut(after, []byte(`"`))
-	known := bytes.Equal(name, []byte("alphapay")) || bytes.Equal(name, []byte("mercato")) || bytes.Equal(name, []byte("kestrel"))
-	if a.Status != 200 || !found || !known {
+	if a.Status != 200 || !found || !eligible(w.nth, name) || !w.said.note(a.Body) {
 		w.wrong.Add(1)
 		w.waiting = false
 		return

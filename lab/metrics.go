@@ -26,6 +26,7 @@ type sample struct {
 	syncs    uint64  // file syncs of the gateway's store
 	written  uint64  // bytes written to it
 	routed   uint64  // decisions of the gateway service
+	outcomes uint64  // of feedback, committed to the gateway's store
 }
 
 // readMetrics takes the series the lab needs from Prometheus text; everything else is skipped.
@@ -61,6 +62,8 @@ func readMetrics(text io.Reader) (sample, error) {
 			if labels["db"] == "gateways" {
 				s.written += uint64(value)
 			}
+		case "gateway_outcomes_committed_total":
+			s.outcomes += uint64(value)
 		case "routing_decisions_total":
 			if labels["status"] == "success" {
 				s.routed += uint64(value)
@@ -127,7 +130,7 @@ var unescape = strings.NewReplacer(`\\`, `\`, `\"`, `"`, `\n`, "\n")
 func (s sample) since(before sample) sample {
 	delta := sample{requests: map[route]uint64{}, decides: s.decides - before.decides, seconds: s.seconds - before.seconds,
 		logged: s.logged - before.logged, lost: s.lost - before.lost, syncs: s.syncs - before.syncs,
-		written: s.written - before.written, routed: s.routed - before.routed}
+		written: s.written - before.written, routed: s.routed - before.routed, outcomes: s.outcomes - before.outcomes}
 	for r, n := range s.requests {
 		if n != before.requests[r] {
 			delta.requests[r] = n - before.requests[r]

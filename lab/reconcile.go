@@ -15,7 +15,7 @@ import (
 // Each answer must be counted once, under its route and the status really sent. 401 and 429 are sent before a route is
 // known, so they are compared over all routes. A request without a complete answer may be counted under any one status, so
 // each counter may exceed the client's by at most the number of those. The latency histogram holds every 2xx decide and
-// nothing else.
+// nothing else. The lab's feedback always counts, so that every accepted one is an outcome in the store.
 func reconcile(server sample, client *load.Tally) error {
 	var wrong []string
 	check := func(what string, client, server, unknown uint64) {
@@ -44,6 +44,12 @@ func reconcile(server sample, client *load.Tally) error {
 		}
 		if kind.Kind == "decide" {
 			check("decide latency histogram", kind.Class(load.Accepted), server.decides, lost)
+		}
+		if kind.Kind == kindDecideGateway {
+			check("routing decisions", kind.Class(load.Accepted), server.routed, lost)
+		}
+		if kind.Kind == kindFeedback {
+			check("outcomes in the store", kind.Class(load.Accepted), server.outcomes, lost)
 		}
 	}
 	for status, n := range early {

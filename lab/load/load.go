@@ -1,6 +1,6 @@
 // Package load drives a server over HTTP and says exactly what came back.
 //
-// It has three generators: a closed loop (each worker sends when its last answer is complete) on kept connections, the same
+// It has three generators: a closed loop (each worker sends when its last answer is complete, or a while after it) on kept connections, the same
 // with a new connection per request (churn), and a paced open loop whose requests have intended times that do not move
 // when the server is slow, so that waiting is counted and not omitted. Every request is counted once, by kind and by the
 // status that came back; a request without a complete answer is an error of unknown outcome, never a refusal.
@@ -65,6 +65,7 @@ type Plan struct {
 	Duration time.Duration                           // no request is sent after it; 0 means until the traffic ends
 	Shape    Shape
 	Rate     float64       // intended requests per second of all workers together; 0 means a closed loop
+	Think    time.Duration // between an answer and the next request, in a closed loop
 	Timeout  time.Duration // a request without an answer by then is an error; 0 means 10 s
 	Kinds    []string      // names of the request kinds, at least one
 	Traffic  func(worker int) Traffic

@@ -108,6 +108,23 @@ func TestClosedLoopOmitsWhatNobodySent(t *testing.T) {
 	})
 }
 
+func TestThinkingUsersAskAsOftenAsTheirAnswersAllow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := &pipes{reply: func(int64) string { <-time.After(25 * time.Millisecond); return ok }}
+		result, err := Run(t.Context(), Plan{Dial: server.dial, Workers: 4, Duration: time.Second, Think: 100 * time.Millisecond, Kinds: []string{"get"},
+			Traffic: func(int) Traffic { return get }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n := result.Total().Answers(); n != 4*8 {
+			t.Errorf("%d answers in a second from 4 users who wait 25 ms and think for 100, want 32", n)
+		}
+		if d := result.Total().Times(Accepted).Quantile(FromIntended, 1); d > 30*time.Millisecond {
+			t.Errorf("an answer took %v: thinking was counted", d)
+		}
+	})
+}
+
 func TestChurnOpensAConnectionPerRequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := &pipes{reply: func(int64) string { return ok }}

@@ -51,6 +51,12 @@ func (w *worker) run(ctx context.Context) {
 // wait returns when the next request should go out, having waited for it; false when the run is over.
 func (w *worker) wait(ctx context.Context, free time.Time) (time.Time, bool) {
 	if w.plan.Rate <= 0 {
+		if w.plan.Think > 0 && w.sent > 0 {
+			if !w.sleep(ctx, w.plan.Think) {
+				return time.Time{}, false
+			}
+			free = time.Now()
+		}
 		return free, w.plan.Duration == 0 || free.Sub(w.begin) < w.plan.Duration
 	}
 	place := float64(w.sent*w.plan.Workers+w.index) / w.plan.Rate
@@ -60,15 +66,23 @@ func (w *worker) wait(ctx context.Context, free time.Time) (time.Time, bool) {
 	}
 	intended := w.begin.Add(after)
 	if early := intended.Sub(free); early > 0 {
-		timer := time.NewTimer(early)
-		defer timer.Stop()
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
+		if !w.sleep(ctx, early) {
 			return time.Time{}, false
 		}
 	}
 	return intended, true
+}
+
+// sleep waits; false when the run was cancelled meanwhile.
+func (w *worker) sleep(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
 }
 
 // one sends the prepared request and returns when the worker became free again.
