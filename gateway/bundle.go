@@ -59,19 +59,18 @@ func (b *bundleBuilder) endSection(next int64) {
 	b.key, b.start, b.before = next, len(c.Payload), eventText{}
 }
 
-// finish returns the bundle and empties the builder.
+// finish returns the bundle, which is good until the next add, and empties the builder.
 func (b *bundleBuilder) finish(number int64) BundleRow {
 	c := &b.row
 	c.Merchants = binary.AppendUvarint(c.Merchants, uint64(len(c.Payload)-b.start))
 	slices.Sort(b.ids)
-	ids := slices.Compact(b.ids)
-	c.IDs = make([]byte, 0, 4*len(ids))
-	for _, id := range ids {
+	c.IDs = c.IDs[:0]
+	for _, id := range slices.Compact(b.ids) {
 		c.IDs = binary.LittleEndian.AppendUint32(c.IDs, id)
 	}
 	c.Number, c.Bytes = number, int64(len(c.Payload)+len(c.IDs))
 	row := *c
-	*b = bundleBuilder{ids: b.ids[:0]}
+	*b = bundleBuilder{ids: b.ids[:0], row: BundleRow{Merchants: c.Merchants[:0], IDs: c.IDs[:0], Payload: c.Payload[:0]}}
 	return row
 }
 
