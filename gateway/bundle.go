@@ -15,6 +15,7 @@ import (
 const (
 	bundleEvents = 2_048
 	bundleBytes  = 1 << 20 // of payload; a bundle ends with the event that reaches it
+	maxSection   = 1 << 28 // of a section; a longer one was not written here
 )
 
 // bundleBuilder makes bundles out of events.
@@ -113,7 +114,7 @@ func section(merchants []byte, key int64) (start, length int, ok bool) {
 			return 0, 0, false
 		}
 		size, m := binary.Uvarint(merchants[n:])
-		if m <= 0 {
+		if m <= 0 || size > maxSection || delta > 1<<pageMerchantBits || start > maxSection {
 			return 0, 0, false
 		}
 		merchants = merchants[n+m:]
