@@ -131,16 +131,8 @@ func (s *Service) countedBy(ctx context.Context, q *Question, visit func(c *coun
 	}
 	return s.storage.Read(ctx, func(v View) error {
 		for l := days; ; l-- {
-			first, err := oldestOf(v, l, unsaved)
-			if err != nil {
+			if err := pagesOf(v, pagesAt{l, m.key, q.Range.Span, unsaved}, each); err != nil {
 				return err
-			}
-			from := max(first, floorMS(q.Range.Span.Since, l.grain()))
-			for start := from; first >= 0 && start < q.Range.Span.Until; start += l.grain() {
-				id := pageID{level: l, start: start, merchant: m.key}
-				if err := readStored(v, id, unsaved[id], each(id)); err != nil {
-					return err
-				}
 			}
 			if l == minutes {
 				return ctx.Err()
@@ -149,39 +141,53 @@ func (s *Service) countedBy(ctx context.Context, q *Question, visit func(c *coun
 	})
 }
 
-// oldestOf returns where the oldest page of a level starts, whosever it is; -1 when there is none.
-func oldestOf(v View, l level, unsaved map[pageID][]unsaved) (start int64, err error) {
-	start = -1
-	err = v.Tallies(TallyKeys{pageID{level: l}.key(), pageID{level: l + 1}.key(), 1}, func(row TallyRow) error {
-		start = pageOf(row.Key).start
-		return nil
-	})
-	for id := range unsaved {
-		if id.level == l && (start < 0 || id.start < start) {
-			start = id.start
-		}
-	}
-	return start, err
+// pagesAt says which pages of one level to visit.
+type pagesAt struct {
+	level    level
+	merchant int64
+	span     Span
+	unsaved  map[pageID][]unsaved
 }
 
-// readStored visits the cells of one page, in the store and in memory.
-func readStored(v View, id pageID, memory []unsaved, visit func(k *cellKey, c *tallyCell)) error {
-	through := int64(-1)
-	_, err := v.Tally(id.key(), func(row TallyRow) error {
-		through = row.Through
-		_, err := readPage(row.Cells, visit)
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	for _, u := range memory {
-		if through >= u.through {
-			continue // the store has it
+// pagesOf visits the cells of a merchant's pages of one level, older pages first. Where no page is, it jumps to the next one of
+// anybody: the key begins with the time.
+func pagesOf(v View, at pagesAt, each func(pageID) func(*cellKey, *tallyCell)) error {
+	grain := at.level.grain()
+	end := pageID{level: at.level + 1}.key()
+	for start := floorMS(at.span.Since, grain); start < at.span.Until; {
+		id := pageID{level: at.level, start: start, merchant: at.merchant}
+		through, next := int64(-1), at.span.Until
+		err := v.Tallies(TallyKeys{id.key(), end, 1}, func(row TallyRow) error {
+			switch found := pageOf(row.Key); {
+			case found == id:
+				through, next = row.Through, start+grain
+				_, err := readPage(row.Cells, each(id))
+				return err
+			case found.merchant > at.merchant:
+				next = found.start + grain
+			default:
+				next = found.start
+			}
+			return nil
+		})
+		if err != nil {
+			return err
 		}
-		for _, k := range u.page.keys() {
-			visit(&k, u.page.cells[k])
+		for _, u := range at.unsaved[id] {
+			if through >= u.through {
+				continue // the store has it
+			}
+			visit := each(id)
+			for _, k := range u.page.keys() {
+				visit(&k, u.page.cells[k])
+			}
 		}
+		for other := range at.unsaved {
+			if other.level == at.level && other.start > start {
+				next = min(next, other.start)
+			}
+		}
+		start = next
 	}
 	return nil
 }
