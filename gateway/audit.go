@@ -33,6 +33,11 @@ func (s *Service) scan(ctx context.Context, q scan, visit func(e *Event, id int6
 	if err != nil {
 		return false, err
 	}
+	release, err := s.trail.look(ctx)
+	if err != nil {
+		return false, err
+	}
+	defer release()
 	s.settled(ctx)
 	hashes := make([]uint32, len(q.ids))
 	for i, id := range q.ids {

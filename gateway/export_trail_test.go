@@ -39,3 +39,11 @@ func (s *Service) TrailState(ctx context.Context) (state TrailState, err error) 
 	})
 	return state, err
 }
+
+// Bundles is how many bundles there are.
+func (s *Service) Bundles(ctx context.Context) (n int, err error) {
+	err = s.storage.Read(ctx, func(v View) error {
+		return v.HeadsAfter(0, func(BundleRow) (bool, error) { n++; return true, nil })
+	})
+	return n, err
+}

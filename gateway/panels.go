@@ -118,6 +118,11 @@ func (s *Service) countedBy(ctx context.Context, q *Question, visit func(c *coun
 	if err != nil {
 		return err
 	}
+	release, err := s.trail.look(ctx)
+	if err != nil {
+		return err
+	}
+	defer release()
 	s.settled(ctx)
 	// Memory before the store: what is stored in between is then seen twice, which can be told, and not left out.
 	unsaved := s.tallies.of(m.key, q.Range.Span)

@@ -1,9 +1,12 @@
 package gateway
 
 import (
+	"context"
 	"hash/maphash"
 	"sync"
 	"sync/atomic"
+
+	"holdfast/fault"
 )
 
 // The bounds of the queue of events: what comes on top is dropped and counted.
@@ -12,6 +15,7 @@ const (
 	trailBytes  = 64 << 20 // bytes that wait
 	trailParts  = 16       // queues, by merchant: the events of one stay in order, and no lock is everybody's
 	trailHigh   = 2_048    // events that are not waited with any longer
+	trailLooks  = 4        // questions answered at once: each may hold tens of MB and a connection that reads
 	trailSpare  = 1 << 20  // bytes of a queue that are kept for the next events
 )
 
@@ -25,6 +29,7 @@ type trail struct {
 	wake    chan struct{}      // 1 deep: something waits
 	high    chan struct{}      // 1 deep: enough waits
 	asks    chan chan struct{} // closed by the goroutine when everything posted before is stored
+	looks   chan struct{}      // as deep as questions about the past may run at once
 }
 
 // trailPart is one of the queues.
@@ -36,7 +41,8 @@ type trailPart struct {
 }
 
 func newTrail() *trail {
-	return &trail{seed: maphash.MakeSeed(), wake: make(chan struct{}, 1), high: make(chan struct{}, 1), asks: make(chan chan struct{})}
+	return &trail{seed: maphash.MakeSeed(), wake: make(chan struct{}, 1), high: make(chan struct{}, 1), asks: make(chan chan struct{}),
+		looks: make(chan struct{}, trailLooks)}
 }
 
 // post hands a copy of e over and returns at once. It keeps nothing of e. When 5,000 events wait, e is dropped and counted.
@@ -95,5 +101,15 @@ func signal(c chan struct{}) {
 	select {
 	case c <- struct{}{}:
 	default:
+	}
+}
+
+// look waits for its turn to ask about the past; release gives it to the next. Unavailable when ctx ends first.
+func (t *trail) look(ctx context.Context) (release func(), err error) {
+	select {
+	case t.looks <- struct{}{}:
+		return func() { <-t.looks }, nil
+	case <-ctx.Done():
+		return nil, fault.Wrap("gateway.look", fault.Unavailable, ctx.Err(), "too many questions about the past wait")
 	}
 }

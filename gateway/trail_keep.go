@@ -39,6 +39,7 @@ type keeper struct {
 	order   []keyed
 	bundle  bundleBuilder
 	swept   time.Time
+	joined  int64 // the last bundle that was looked at to be joined with others; after a start all are looked at again
 }
 
 // keyed is the place of one event among those taken, and its merchant.

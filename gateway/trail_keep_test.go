@@ -468,6 +468,58 @@ func TestRetentionDropsTheOldestEvents(t *testing.T) {
 	}
 }
 
+// Light traffic makes many small bundles; they are put together without losing, repeating or mixing anything.
+func TestSmallBundlesAreJoined(t *testing.T) {
+	c := newDial()
+	r := newRig(t, gateway.Options{Now: c.now})
+	merchants := []gateway.MerchantID{"one", "two"}
+	for _, m := range merchants {
+		r.merchant(m)
+	}
+	for i := range 150 {
+		for _, m := range merchants {
+			r.service.Post(&gateway.Event{TimeMS: c.ms.Load() + int64(i), Merchant: m, Flow: gateway.FlowDecision, PaymentID: fmt.Sprint(m, i/2)})
+		}
+		r.service.Settled(t.Context())
+	}
+	look := func() (all []string, bundles int) {
+		t.Helper()
+		for _, m := range merchants {
+			if err := r.service.Stored(t.Context(), m, func(e *gateway.Event) { all = append(all, fmt.Sprint(m, e.PaymentID, e.TimeMS)) }); err != nil {
+				t.Fatal(err)
+			}
+		}
+		slices.Sort(all)
+		bundles, err := r.service.Bundles(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return all, bundles
+	}
+	before, many := look()
+	c.advance(time.Hour)
+	if err := r.service.SweepTrail(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	after, few := look()
+	if !slices.Equal(before, after) || many < 150 || few > 30 {
+		t.Errorf("%d events in %d bundles became %d in %d", len(before), many, len(after), few)
+	}
+	a := r.audit(gateway.AuditQuery{Question: r.question("two", 2*time.Hour), PaymentID: "two33"})
+	if a.Total != 1 || len(a.Timeline) != 2 || a.Timeline[0].ID == a.Timeline[1].ID {
+		t.Errorf("audit %+v", a)
+	}
+	r.service.Post(&gateway.Event{TimeMS: c.ms.Load(), Merchant: "one", Flow: gateway.FlowDecision, PaymentID: "late"})
+	r.stop()
+	r.start()
+	if again, _ := look(); len(again) != len(before)+1 {
+		t.Errorf("%d events after a restart, want %d", len(again), len(before)+1)
+	}
+	if d := r.panels(r.question("one", 2*time.Hour)); d.Decided != 151 {
+		t.Errorf("counted %d, want 151", d.Decided)
+	}
+}
+
 func TestHostileTextsComeBackClean(t *testing.T) {
 	c := newDial()
 	r := newRig(t, gateway.Options{Now: c.now})

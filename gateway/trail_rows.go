@@ -30,20 +30,27 @@ type TrailState struct {
 
 // TrailView reads the trail. Rows are given to visit without copies: what they hold is gone when visit returns.
 type TrailView interface {
-	TrailState() (TrailState, error)
+	BundleView
+	TallyView
+}
+
+// BundleView reads the events.
+type BundleView interface {
 	// Bundles visits the heads of the bundles that may hold events of the span, newest first, until visit returns false.
 	Bundles(span Span, visit func(BundleRow) (more bool, err error)) error
+	// HeadsAfter visits the heads of bundles with higher numbers, in order, until visit returns false.
+	HeadsAfter(number int64, visit func(BundleRow) (more bool, err error)) error
 	// BundlesAfter visits whole bundles with higher numbers, in order.
 	BundlesAfter(number int64, visit func(BundleRow) error) error
 	// BundlePayload shows one bundle's payload; NotFound when there is no such bundle.
 	BundlePayload(number int64, look func(payload []byte) error) error
-	TallyView
+	// LastBundle is the highest number of a bundle, 0 without any.
+	LastBundle() (int64, error)
 }
 
 // TallyView reads the roll-ups.
 type TallyView interface {
-	// LastBundle is the highest number of a bundle, 0 without any.
-	LastBundle() (int64, error)
+	TrailState() (TrailState, error)
 	// Tally shows the row with the key; false when there is none.
 	Tally(key int64, look func(TallyRow) error) (found bool, err error)
 	// Tallies visits at most limit rows with keys from first to before until, in their order.
@@ -58,9 +65,21 @@ type TallyKeys struct {
 
 // TrailTx changes the trail. The bytes in TrailState follow what is put and dropped.
 type TrailTx interface {
+	BundleTx
+	TallyTx
+}
+
+// BundleTx changes the events.
+type BundleTx interface {
 	AppendBundle(BundleRow) error
+	// ReplaceBundles stores a bundle in place of those with numbers from its own through last.
+	ReplaceBundles(row BundleRow, last int64) error
 	// DropBundles removes the oldest bundles that end before a time, or that exceed the bytes to keep; see BundleDrop.
 	DropBundles(BundleDrop) (dropped int, err error)
+}
+
+// TallyTx changes the roll-ups.
+type TallyTx interface {
 	// PutTally stores a row over the one with its key.
 	PutTally(TallyRow) error
 	// DropTally removes the row with the key, if there is one.

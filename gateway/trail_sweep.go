@@ -1,8 +1,13 @@
 package gateway
 
 import (
+	"cmp"
 	"context"
+	"errors"
+	"slices"
 	"time"
+
+	"holdfast/fault"
 )
 
 // How long pages of each level are kept before they become part of the next, and days before they go: every range that the
@@ -42,7 +47,7 @@ func (k *keeper) sweep(ctx context.Context) error {
 	for _, step := range [...]func(context.Context) (more bool, err error){k.dropBundles,
 		func(ctx context.Context) (bool, error) { return k.coarsen(ctx, minutes) },
 		func(ctx context.Context) (bool, error) { return k.coarsen(ctx, hours) },
-		k.dropDays, k.dropBytes} {
+		k.dropDays, k.dropBytes, k.join} {
 		for more := true; more; {
 			if ctx.Err() != nil || time.Since(began) > sweepTurn {
 				return ctx.Err()
@@ -57,6 +62,79 @@ func (k *keeper) sweep(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// join puts small bundles together, so that the trail of light traffic has few of them: a look goes over every head of its range.
+// The numbers of what is joined change, and with them the ids of its events.
+func (k *keeper) join(ctx context.Context) (more bool, err error) {
+	s := k.service
+	var run []int64
+	var events []Event
+	var order []keyed
+	err = s.storage.Read(ctx, func(v View) error {
+		if run, more, err = k.joinable(v); err != nil || len(run) < 2 {
+			return err
+		}
+		return v.BundlesAfter(run[0]-1, func(b BundleRow) error {
+			if b.Number > run[len(run)-1] {
+				return errJoined
+			}
+			return b.eachEvent(func(key int64, e *Event) {
+				order = append(order, keyed{key, int32(len(events))})
+				events = append(events, *e)
+			})
+		})
+	})
+	if err != nil && !errors.Is(err, errJoined) {
+		return false, err
+	}
+	if len(run) < 2 {
+		return more, nil
+	}
+	slices.SortStableFunc(order, func(a, b keyed) int { return cmp.Compare(a.key, b.key) })
+	var joined bundleBuilder
+	for _, o := range order {
+		joined.add(o.key, &events[o.at])
+	}
+	row := joined.finish(run[0])
+	return more, s.storage.Write(ctx, Write{Rows: 2 * len(run), Change: func(tx Tx) error {
+		return tx.ReplaceBundles(row, run[len(run)-1])
+	}})
+}
+
+// errJoined ends a visit of bundles; nobody sees it.
+var errJoined = fault.New("gateway.join", fault.Internal, "the bundles to join are read")
+
+// What is joined: bundles that ended a while ago, this many at a time, and fewer only when they fill one.
+const (
+	joinAfter = 10 * time.Minute
+	joinMost  = 128
+	joinLeast = 32
+)
+
+// joinable returns the next bundles that become one; more says that there may be others.
+func (k *keeper) joinable(v View) (run []int64, more bool, err error) {
+	state, err := v.TrailState()
+	if err != nil {
+		return nil, false, err
+	}
+	before := k.service.nowMS() - joinAfter.Milliseconds()
+	count, bytes, full := 0, int64(0), false
+	err = v.HeadsAfter(k.joined, func(b BundleRow) (bool, error) {
+		if b.Number > state.Counted || b.LastMS >= before {
+			return false, nil
+		}
+		full = len(run) > 0 && (count+b.Count > bundleEvents || bytes+b.Bytes > bundleBytes || len(run) == joinMost)
+		if !full {
+			run, count, bytes = append(run, b.Number), count+b.Count, bytes+b.Bytes
+		}
+		return !full, nil
+	})
+	if err != nil || !full && len(run) < joinLeast {
+		return nil, false, err
+	}
+	k.joined = run[len(run)-1]
+	return run, true, nil
 }
 
 // dropBundles drops the oldest events. Those that no stored roll-up counts yet stay.

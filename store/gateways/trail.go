@@ -17,6 +17,10 @@ const (
 		WHERE last_ms >= ? AND first_ms < ? ORDER BY last_ms DESC, number DESC`
 	selectBundlesAfter = `SELECT number, first_ms, last_ms, count, bytes, merchants, ids, payload FROM trail_heads JOIN trail_payloads USING (number)
 		WHERE number > ? ORDER BY number`
+	selectHeadsAfter = `SELECT number, first_ms, last_ms, count, bytes, merchants, ids FROM trail_heads WHERE number > ? ORDER BY number`
+	selectSpanBytes  = `SELECT coalesce(sum(bytes), 0) FROM trail_heads WHERE number >= ? AND number <= ?`
+	deleteHeads      = `DELETE FROM trail_heads WHERE number >= ? AND number <= ?`
+	deletePayloads   = `DELETE FROM trail_payloads WHERE number >= ? AND number <= ?`
 	selectPayload    = `SELECT payload FROM trail_payloads WHERE number = ?`
 	selectLastBundle = `SELECT coalesce(max(number), 0) FROM trail_heads`
 	selectOldest     = `SELECT number, last_ms, bytes FROM trail_heads WHERE number <= ? ORDER BY number LIMIT ?`
@@ -46,7 +50,15 @@ func headOf(row *store.Stmt) gateway.BundleRow {
 
 // Bundles visits the heads of bundles whose time touches the span, newest first.
 func (v view) Bundles(span gateway.Span, visit func(gateway.BundleRow) (bool, error)) error {
-	rows := v.q.Stmt(selectHeads).Bind(span.Since, span.Until)
+	return heads(v.q.Stmt(selectHeads).Bind(span.Since, span.Until), visit)
+}
+
+// HeadsAfter visits the heads of bundles in the order of their numbers.
+func (v view) HeadsAfter(number int64, visit func(gateway.BundleRow) (bool, error)) error {
+	return heads(v.q.Stmt(selectHeadsAfter).Int(number), visit)
+}
+
+func heads(rows *store.Stmt, visit func(gateway.BundleRow) (bool, error)) error {
 	defer rows.Close()
 	for rows.Next() {
 		if more, err := visit(headOf(rows)); err != nil || !more {
@@ -123,6 +135,23 @@ func (t tx) AppendBundle(c gateway.BundleRow) error {
 	}
 	_, err = t.exec(updateBundleBytes, c.Bytes)
 	return err
+}
+
+// ReplaceBundles stores a bundle in place of some.
+func (t tx) ReplaceBundles(row gateway.BundleRow, last int64) error {
+	var bytes int64
+	if err := t.each(func(r *store.Stmt) { bytes = r.IntAt(0) }, selectSpanBytes, row.Number, last); err != nil {
+		return err
+	}
+	for _, sql := range [...]string{deleteHeads, deletePayloads} {
+		if _, err := t.exec(sql, row.Number, last); err != nil {
+			return err
+		}
+	}
+	if _, err := t.exec(updateBundleBytes, -bytes); err != nil {
+		return err
+	}
+	return t.AppendBundle(row)
 }
 
 // DropBundles removes the oldest bundles that may go.
