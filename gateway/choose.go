@@ -138,7 +138,7 @@ func (c *choice) begin() {
 	a.Seed = c.service.options.Entropy()
 	c.draws = splitmix(a.Seed)
 	c.resolved = c.set.resolve(c.deployment, &c.facts)
-	c.elimination = r.Elimination == Yes || c.set.flow || c.set.has(FeatureElimination, c.draws.next())
+	c.elimination = r.Elimination == Yes || c.set.has(FeatureElimination, c.draws.next())
 	c.key, c.dimension = windowKey(c.keyRoom[:0], c.set, &c.facts, p.UDFs)
 }
 

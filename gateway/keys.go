@@ -43,6 +43,7 @@ type KeyView interface {
 	KeyByHash(hash string) (KeyRow, error)
 	Key(id string) (KeyRow, error)
 	Keys(merchant int64) ([]KeyRow, error) // oldest first; none is not an error
+	ActiveKeys(merchant int64) (int64, error)
 }
 
 // KeyTx changes them.
@@ -75,15 +76,9 @@ func (s *Service) CreateKey(ctx context.Context, id MerchantID, description stri
 		if err != nil {
 			return err
 		}
-		all, err := tx.Keys(m.Key)
+		active, err := tx.ActiveKeys(m.Key)
 		if err != nil {
 			return err
-		}
-		active := 0
-		for i := range all {
-			if all[i].Active {
-				active++
-			}
 		}
 		if active >= MaxKeys {
 			return invalid(op, "the merchant has %d keys: revoke one first", active)

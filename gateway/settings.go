@@ -19,7 +19,6 @@ type settings struct {
 	costs       costBook                 // seed costs
 	outages     *outageList              // the merchant's own
 	input       []byte                   // the elimination config as stored
-	flow        bool                     // the merchant-level payment-flow flag that turns elimination on
 }
 
 // Feature is one of the switches of the management API, in the order in which it lists them.

@@ -10,6 +10,7 @@ const (
 	selectKeyByHash = keyColumns + ` WHERE k.hash = ?`
 	selectKey       = keyColumns + ` WHERE k.id = ?`
 	selectKeys      = keyColumns + ` WHERE k.merchant = ? ORDER BY k.number`
+	countKeys       = `SELECT count(*) FROM api_keys WHERE merchant = ? AND active = 1`
 	insertKey       = `INSERT INTO api_keys (id, merchant, hash, prefix, description, active, created_ms) VALUES (?, ?, ?, ?, ?, ?, ?)`
 	revokeKey       = `UPDATE api_keys SET active = 0 WHERE id = ?`
 	pruneKeys       = `DELETE FROM api_keys WHERE number IN
@@ -38,6 +39,12 @@ func keyOf(row *store.Stmt) gateway.KeyRow {
 func (v view) Keys(merchant int64) (all []gateway.KeyRow, err error) {
 	err = v.each(func(row *store.Stmt) { all = append(all, keyOf(row)) }, selectKeys, merchant)
 	return all, err
+}
+
+// ActiveKeys counts the API keys of a merchant that are not revoked.
+func (v view) ActiveKeys(merchant int64) (n int64, err error) {
+	err = v.each(func(row *store.Stmt) { n = row.IntAt(0) }, countKeys, merchant)
+	return n, err
 }
 
 // CreateKey stores an API key.
