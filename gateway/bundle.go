@@ -65,7 +65,9 @@ func (b *bundleBuilder) finish(number int64) BundleRow {
 	c := &b.row
 	c.Merchants = binary.AppendUvarint(c.Merchants, uint64(len(c.Payload)-b.start))
 	slices.Sort(b.ids)
-	c.IDs = c.IDs[:0]
+	if c.IDs = c.IDs[:0]; c.IDs == nil {
+		c.IDs = []byte{} // nil would be stored as NULL
+	}
 	for _, id := range slices.Compact(b.ids) {
 		c.IDs = binary.LittleEndian.AppendUint32(c.IDs, id)
 	}

@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"holdfast/gateway"
 	"holdfast/store/gateways"
 )
@@ -539,6 +541,74 @@ func TestHostileTextsComeBackClean(t *testing.T) {
 			t.Errorf("kept %q", text[:min(len(text), 40)])
 		}
 	}
+}
+
+func TestTrailMetrics(t *testing.T) {
+	c := newDial()
+	r := newRig(t, gateway.Options{Now: c.now})
+	r.merchant("shop")
+	for range 5 {
+		r.service.Post(&gateway.Event{TimeMS: c.ms.Load(), Merchant: "shop", Flow: gateway.FlowUpdate})
+	}
+	r.service.Post(&gateway.Event{TimeMS: c.ms.Load(), Merchant: "shop", Flow: "made up"})
+	r.service.Post(&gateway.Event{TimeMS: c.ms.Load(), Merchant: "nobody", Flow: gateway.FlowUpdate})
+	r.service.Settled(t.Context())
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(r.service.Collector())
+	families, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]float64{}
+	for _, f := range families {
+		for _, m := range f.GetMetric() {
+			name := f.GetName()
+			for _, l := range m.GetLabel() {
+				name += "/" + l.GetValue()
+			}
+			got[name] = m.GetCounter().GetValue() + float64(m.GetHistogram().GetSampleCount())
+		}
+	}
+	for name, want := range map[string]float64{"analytics_events_total/update_gateway_score_update": 5, "analytics_events_total/other": 1,
+		"analytics_events_lost_total": 1, "analytics_events_dropped_total": 0} {
+		if have, there := got[name]; have != want || !there {
+			t.Errorf("%s is %v, want %v", name, have, want)
+		}
+	}
+	if n := got["analytics_sink_writes_total"]; n < 1 || got["analytics_sink_write_latency_seconds"] != n {
+		t.Errorf("%v writes, %v timed", n, got["analytics_sink_write_latency_seconds"])
+	}
+}
+
+// BenchmarkAuditByPayment looks one payment up among 300,000 events of 100 merchants.
+func BenchmarkAuditByPayment(b *testing.B) {
+	r := newRig(b, gateway.Options{Now: time.Now})
+	for i := range 100 {
+		r.merchant(gateway.MerchantID(fmt.Sprint("shop-", i)))
+	}
+	for i := range 300_000 {
+		if r.service.Post(&gateway.Event{TimeMS: time.Now().UnixMilli(), Flow: gateway.FlowDecision, Merchant: gateway.MerchantID(fmt.Sprint("shop-", i%100)),
+			PaymentID: fmt.Sprint("ord-", i/200), RequestID: fmt.Sprint("req-", i), Gateway: "a"}); i%2_000 == 0 {
+			r.service.Settled(b.Context())
+		}
+	}
+	r.service.Settled(b.Context())
+	q := gateway.AuditQuery{Question: r.question("shop-7", time.Hour), PaymentID: "ord-700"}
+	all := gateway.AuditQuery{Question: q.Question}
+	b.Run("id", func(b *testing.B) {
+		for b.Loop() {
+			if a := r.audit(q); a.Total != 1 || len(a.Timeline) != 2 {
+				b.Fatalf("found %d payments, %d events", a.Total, len(a.Timeline))
+			}
+		}
+	})
+	b.Run("all", func(b *testing.B) {
+		for b.Loop() {
+			if a := r.audit(all); a.Total != 1_500 {
+				b.Fatalf("found %d payments", a.Total)
+			}
+		}
+	})
 }
 
 // BenchmarkTrail tells what an event costs from post to the disk, all goroutines of the process together.
